@@ -61,7 +61,7 @@ def names() -> Table:
     """Section → its lines, as the code has them now."""
     return {
         "journal": sorted({*_journal()}),
-        "plan": sorted({*shape("", Plan)}),
+        "plan": sorted({*_plan()}),
         "gates of a plan": sorted(_kinds()),
         "snapshot": sorted({*shape("read.*", Snapshot), *shape("unread.*", Unread)}),
         "documents": sorted({*_documents()}),
@@ -74,6 +74,12 @@ def names() -> Table:
             {*_references(), *_of_agent(r"\brefuse ([a-z-]+) "), *_of_agent(r'say "refused ([a-z-]+) ')}
         ),
     }
+
+
+def _plan() -> Iterator[str]:
+    """Files name their contents by digest: see ``rollout.core.plans.plan_codec``."""
+    yield from (re.sub(r"\bbytes\b\??", "str", line) for line in shape("", Plan))
+    yield from shape("blobs", Mapping[str, bytes])
 
 
 def _journal() -> Iterator[str]:

@@ -157,7 +157,7 @@ class _Plans:
         self._journal = journal
         self._cluster = cluster
         self._known: dict[str, Plan | None] = {}
-        self._signalled: dict[str, list[tuple[PlannedNode, Change, Plan]]] | None = None
+        self._signalled: dict[str, list[tuple[PlannedNode, Change]]] | None = None
         self._history: ClusterHistory | None = None
 
     def loaded(self, node: Snapshot) -> Mapping[str, bytes]:
@@ -175,11 +175,11 @@ class _Plans:
         left = self._left_by_runs(node) if paths else {}
         runs = [header.run for header in headers_of(self._journal, self._cluster)[:MOST_RUNS]] if paths else []
         read = {
-            file.path: (plan.blobs[file.before], f"the plan of run {run} read them")
+            file.path: (file.before, f"the plan of run {run} read them")
             for run in reversed(runs)
             if (plan := self._plan_for(run, node)) is not None
             for file in self._change(plan, node).files
-            if file.before in plan.blobs
+            if file.before is not None
         }
         return {path: found for path in paths if (found := left.get(path) or read.get(path))}
 
@@ -191,7 +191,8 @@ class _Plans:
         filled = [replace(each, files=files_of(plans[each.tx])[node.node]) for each in known if each.tx in plans]
         found: dict[str, tuple[bytes, str]] = {}
         for expected in expected_files(filled):
-            content = plans[expected.tx].blobs.get(expected.digest)
+            file = next(each for each in self._change(plans[expected.tx], node).files if each.path == expected.path)
+            content = {file.digest_before: file.before, file.digest_after: file.after}.get(expected.digest)
             if content is not None:
                 verb = "restored" if expected.state is ReceiptState.REVERTED else "wrote"
                 by = f"the rollback of run {expected.tx}" if verb == "restored" else f"run {expected.tx}"
@@ -214,18 +215,18 @@ class _Plans:
         """
         paths = {(entry.unit, entry.path) for entry in node.stale if entry.unit != UNIT}
         told: set[str] = set()
-        for planned, change, plan in self._signals().get(node.node, ()) if paths else ():
+        for planned, change in self._signals().get(node.node, ()) if paths else ():
             for file in change.files:
-                ours = planned.machine_id == node.machine_id and file.after in plan.blobs and file.path not in told
+                ours = planned.machine_id == node.machine_id and file.path not in told
                 if ours and any((unit, file.path) in paths for unit in change.hangups):
-                    yield file.path, plan.blobs[file.after]
+                    yield file.path, file.after
                 told.add(file.path)
 
-    def _signals(self) -> Mapping[str, list[tuple[PlannedNode, Change, Plan]]]:
+    def _signals(self) -> Mapping[str, list[tuple[PlannedNode, Change]]]:
         """Node → the changes that runs confirmed on it and nothing has reverted since, the newest first."""
         if self._signalled is not None:
             return self._signalled
-        found: dict[str, list[tuple[PlannedNode, Change, Plan]]] = {}
+        found: dict[str, list[tuple[PlannedNode, Change]]] = {}
         reverted: set[str] = set()
         for header in self._journal.runs(self._cluster)[:MOST_RUNS]:
             state, plan = replay_if_readable(self._journal, header.run), plan_of(header)
@@ -238,7 +239,7 @@ class _Plans:
                     reverted.add(name)
                 elif name not in reverted and name in plan.nodes:
                     change = next(group.change for group in plan.groups if group.name == plan.nodes[name].group)
-                    found.setdefault(name, []).append((plan.nodes[name], change, plan))
+                    found.setdefault(name, []).append((plan.nodes[name], change))
         self._signalled = found
         return found
 
@@ -247,7 +248,7 @@ class _Plans:
         if plan is None or node not in plan.nodes:
             return {}
         change = next(group.change for group in plan.groups if group.name == plan.nodes[node].group)
-        return {file.path: plan.blobs[file.after] for file in change.files if file.after in plan.blobs}
+        return {file.path: file.after for file in change.files}
 
     def _plan(self, run: str) -> Plan | None:
         if run not in self._known:

@@ -75,7 +75,9 @@ def _known(header: RunHeader, plan: Plan, name: str, standing: frozenset[str]) -
     if node is None:
         return None
     change = next(group.change for group in plan.groups if group.name == node.group)
-    return Known(header.run, node.machine_id, header.at, {file.path: file.before for file in change.files}, standing)
+    return Known(
+        header.run, node.machine_id, header.at, {file.path: file.digest_before for file in change.files}, standing
+    )
 
 
 @dataclass(frozen=True, slots=True)

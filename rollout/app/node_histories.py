@@ -191,7 +191,7 @@ def files_of_plans(journal: PastRuns) -> FilesOf:
 def files_of(plan: Plan) -> Mapping[str, tuple[FileVersions, ...]]:
     """Node → what the plan replaces there."""
     groups = {
-        group.name: tuple(FileVersions(file.path, file.before, file.after, file.mode) for file in group.change.files)
+        group.name: tuple(FileVersions(file.path, file.digest_before, file.digest_after) for file in group.change.files)
         for group in plan.groups
     }
     return {name: groups[node.group] for name, node in plan.nodes.items()}

@@ -36,7 +36,7 @@ from rollout.core.run.postponed import PULLS_IN_FLIGHT, asks_for_pulls, images_o
 from rollout.core.run.state import Verb
 from rollout.core.text.terminal import printable
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, FileOrder, Measure, NodeCommand, PullsFound
+from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, Measure, NodeCommand, PullsFound
 from rollout.kubelet.agent.deadlines import COMMAND_MARGIN, TIMES
 
 UNIT = "kubelet.service"
@@ -371,7 +371,7 @@ class NodeWorker:
             keep=plan.keep,
             unit=UNIT,
             healthz_port=change.healthz_port,
-            files=tuple(FileOrder(f.path, f.before, f.after, f.mode, plan.blobs[f.after]) for f in change.files),
+            files=change.files,
             units=change.units,
             arguments=change.arguments,
             hangups=change.hangups,

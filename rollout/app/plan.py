@@ -66,7 +66,6 @@ def build_plan(
         limit,
         [each.decided for each in changed],
         [one.found for one in seen.values() if isinstance(one.found, ExcludedNode)],
-        {name: content for each in changed for name, content in each.blobs.items()},
         _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, seen),
         way_back=way_back,
     )
@@ -76,10 +75,9 @@ def build_plan(
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """A node that will be changed: its change, the contents, and the side effects."""
+    """A node that will be changed: its change, and the side effects."""
 
     decided: Decided
-    blobs: Mapping[str, bytes]
     foreseen: ChangeImpact
 
 
@@ -178,7 +176,7 @@ def _decide(
     less = foresight.less_room(node, snapshot, proposal)
     decided = Decided(node, snapshot.machine_id, proposal.change, proposal.label, drain, less)
     foreseen = foresight.of_change(node, snapshot, proposal)
-    return _Changed(decided, proposal.blobs, foreseen), foresight.pulls_anew(node, proposal)
+    return _Changed(decided, foreseen), foresight.pulls_anew(node, proposal)
 
 
 def _check_fleet(inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str]) -> None:

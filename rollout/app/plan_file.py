@@ -27,15 +27,15 @@ def read_plan(data: bytes, file: str) -> Plan:
     ``InputError`` if it is not a plan, or if it writes or restarts what is no home of settings.
     """
     plan = plan_codec.decode(data, file)
-    problems = tuple(problem for group in plan.groups for problem in _foreign(plan, group, file))
+    problems = tuple(problem for group in plan.groups for problem in _foreign(group, file))
     if problems:
         raise InputError(problems[:MOST_PROBLEMS])
     return plan
 
 
-def _foreign(plan: Plan, group: ChangeGroup, file: str) -> Iterator[Problem]:
+def _foreign(group: ChangeGroup, file: str) -> Iterator[Problem]:
     where = f"{file}: group {printable(group.name, 40)} ({printable(group.label, 120)})"
-    for said in foreign_files(group.change, plan.blobs):
+    for said in foreign_files(group.change):
         yield Problem("plan-foreign-path", f"{where} writes {said}", hint=_AGAIN)
     for unit in foreign_units(group.change):
         message = f"{where} restarts or signals {unit}, which is neither the kubelet's unit nor a container runtime's"

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.settings import Value
+from rollout.core.model.settings import Setting, Value
 from rollout.core.text import durations
 from rollout.kubelet import fields
 
@@ -116,6 +116,12 @@ def shown(value: Value) -> str:
     """A value in a message, short, as in JSON, which is YAML too."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def reason(name: str, old: str, new: str, setting: Setting | None) -> str:
+    """Why a file changes: ``serializeImagePulls: true → false (playbook image-pulls)``."""
+    source = f" ({setting.source})" if setting and setting.source else ""
+    return f"{name}: {old} → {new}{source}"
 
 
 def flag_text(value: Value) -> str:

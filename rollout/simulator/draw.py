@@ -128,7 +128,6 @@ def drawn_plan(dice: Random) -> Plan:
         passes=dice.choice((1, 1, 2, 3)),
         guard=dice.choice((15.0, 30.0, 60.0)),
         keep=3,
-        blobs={},
         drain=Drain(within=within),
         rehearsal=dice.random() < 0.4,
         zones=Counter(zone_of[rack] for rack in rack_of.values()),

@@ -16,12 +16,13 @@ from pathlib import Path
 
 from rollout.adapters.agent_program import agent_program
 from rollout.core.model.freeze import NodeFreeze
+from rollout.core.model.plan import FileChange
 from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.verification import Verification
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
-from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
+from rollout.kubelet.agent.agent_call import ApplyOrder
 from tests.controllers import until
 
 PROGRAM = agent_program()
@@ -72,9 +73,7 @@ def order(
     hangups: tuple[str, ...] = (),
 ) -> ApplyOrder:
     files = tuple(
-        FileOrder(path, digest(old.get(path)), digest(content), "640", content)
-        for path, content in new.items()
-        if content is not None
+        FileChange(path, old.get(path), content, mode="640") for path, content in new.items() if content is not None
     )
     return ApplyOrder(
         tx, run, counter, machine_id, guard, 3, "kubelet.service", healthz_port, files, units, arguments, hangups

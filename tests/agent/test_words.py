@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rollout.core.model.plan import FileChange
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Stale, Token, UnitState, Unread
 from rollout.core.model.transactions import Expected
 from rollout.core.model.verification import Binary, Verification
 from rollout.kubelet.agent import agent_call, conversation
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
-from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
+from rollout.kubelet.agent.agent_call import ApplyOrder
 from rollout.kubelet.agent.agent_lines import READERS, answered
 from tests.agent.node import SHELLS, order
 from tests.cost import calls
@@ -95,7 +96,7 @@ def test_no_content_can_leave_the_payload(content: bytes, argument: str, gate: s
         words = argument.encode(), gate.encode()
     except UnicodeEncodeError:
         return
-    file = FileOrder("/etc/a", "", hashlib.sha256(content).hexdigest(), "644", content)
+    file = FileChange("/etc/a", None, content)
     what = ApplyOrder("t", "r", 1, "0" * 32, 60, 3, "kubelet.service", 0, (file,), ("u",), (argument,))
     text = agent_call.apply("p\n", what, sudo=False, deadline=1).stdin.decode("ascii")
     assert "'" not in text
@@ -131,12 +132,6 @@ def test_a_name_outside_the_alphabet_is_an_error(word: str) -> None:
 def test_an_invalid_order_is_an_error(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="not a"):
         agent_call.apply("p", order(**changes), sudo=False, deadline=1)  # type: ignore[arg-type]  # wrong on purpose
-
-
-def test_a_digest_must_be_that_of_the_bytes() -> None:
-    file = FileOrder("/etc/a", "", "0" * 64, "644", b"x")
-    with pytest.raises(ValueError, match="digest"):
-        agent_call.apply("p", ApplyOrder("t", "r", 1, "0" * 32, 60, 3, "u", 0, (file,), ("u",)), sudo=False, deadline=1)
 
 
 # ----------------------------------------------------------------------------------------------------------- answers

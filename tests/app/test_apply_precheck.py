@@ -93,7 +93,7 @@ def test_an_unreachable_node_never_counts_as_applied(site: Site) -> None:
 def test_a_plan_that_only_restarts_is_recognised_by_the_runs_that_confirmed_it(site: Site) -> None:
     """Its files are the same before and after, so they show no difference."""
     group = SMALL.groups[0]
-    file = replace(group.change.files[0], after=group.change.files[0].before)
+    file = replace(group.change.files[0], after=OLD)
     plan = replace(SMALL, groups=(replace(group, change=replace(group.change, files=(file,))),))
     for name in NAMES:
         site.nodes.says[name, "status"] = answer("status", *well(), holds(OLD), receipt("r1-1", "confirmed"))

@@ -18,7 +18,7 @@ from rollout.app.runs import start_apply
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.pods import PlacedPod
-from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Stale, Unread, digest
+from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Stale, Unread
 from rollout.core.plans import plan_codec
 from rollout.errors import InputError, RemoteError
 from rollout.features.explain.asking import explain_on_node, shown_by
@@ -145,7 +145,7 @@ class ConfigzApi:
 def journal(tmp_path: Path) -> SqlJournal:
     """A journal with one run that wrote ``LOADED`` to the node."""
     (group,) = SMALL.groups
-    file = replace(group.change.files[0], path=CONFIG, after=digest(LOADED.encode()))
+    file = replace(group.change.files[0], path=CONFIG, after=LOADED.encode())
     change = replace(group.change, files=(file,))
     node = replace(SMALL.nodes["n1"], name=NAME)
     plan = replace(
@@ -154,7 +154,6 @@ def journal(tmp_path: Path) -> SqlJournal:
         nodes={NAME: node},
         waves=(replace(SMALL.waves[0], nodes=(NAME,)),),
         racks={"r": 1},
-        blobs={**SMALL.blobs, file.after: LOADED.encode()},
     )
     kept = SqlJournal(tmp_path)
     kept.begin(RunHeader("r1", "rno", "apply", "{}", 1, plan_codec.encode(plan), 0.0, "me", ""))
@@ -232,11 +231,10 @@ def test_without_both_the_bytes_that_the_journals_runs_left_are_the_last_known_o
     """Written by a run, then restored by its rollback."""
     here = of_site()
     (group,) = SMALL.groups
-    file = replace(group.change.files[0], path=CONFIG, before=digest(OLDER.encode()), after=digest(LOADED.encode()))
+    file = replace(group.change.files[0], path=CONFIG, before=OLDER.encode(), after=LOADED.encode())
     plan = replace(
         SMALL,
         groups=(replace(group, change=replace(group.change, files=(file,))),),
-        blobs={**SMALL.blobs, file.after: LOADED.encode(), file.before: OLDER.encode()},
         gates=(),
     )
 
@@ -258,9 +256,9 @@ def test_without_both_the_bytes_that_the_journals_runs_left_are_the_last_known_o
 def test_else_what_the_newest_plan_has_read_there_is_known(site: Site) -> None:
     here = of_site()
     (group,) = SMALL.groups
-    file = replace(group.change.files[0], path=CONFIG, before=digest(OLDER.encode()))
+    file = replace(group.change.files[0], path=CONFIG, before=OLDER.encode())
     change = replace(group.change, files=(file,))
-    plan = replace(SMALL, groups=(replace(group, change=change),), blobs={**SMALL.blobs, file.before: OLDER.encode()})
+    plan = replace(SMALL, groups=(replace(group, change=change),))
     site.nodes.says |= {(name, "apply"): answer("apply", "refused drifted /etc/a") for name in SMALL.nodes}
     start_apply(plan, ACCESS, site.tools())
     node = replace(edited(), node="n1", machine_id=MACHINE)

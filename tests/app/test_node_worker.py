@@ -29,7 +29,7 @@ from rollout.gates.table import DEFAULT_GATES
 
 OLD, NEW = b"maxPods: 110\n", b"maxPods: 120\n"
 CONFIG = "/var/lib/kubelet/config.yaml"
-FILE = FileChange(CONFIG, digest(OLD), digest(NEW), "644", ("maxPods: 110 → 120",))
+FILE = FileChange(CONFIG, OLD, NEW, ("maxPods: 110 → 120",))
 CHANGE = Change(
     files=(FILE,),
     units=("kubelet.service",),
@@ -48,7 +48,7 @@ PLAN = Plan(
     nodes={"n1": PlannedNode("n1", "n1", "r", "z", "g1", 0, "0" * 32)},
     left=(), waves=(Wave("canary", ("n1",), 1.0),), racks={"r": 1}, limits=Limits(), budgets=DEFAULT_BUDGETS,
     gates=(*DEFAULT_GATES, ON_NODE, ON_WAVE), on_failure=RevertScope.NODE, passes=3, guard=30.0, keep=3,
-    blobs={digest(OLD): OLD, digest(NEW): NEW}, pulls=PullsInFlight(0.0, Busy.OVERRIDE),
+    pulls=PullsInFlight(0.0, Busy.OVERRIDE),
 )  # fmt: skip
 
 

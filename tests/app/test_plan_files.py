@@ -29,8 +29,9 @@ def refused(plan: Plan, edit: Callable[[dict[str, Any]], object]) -> InputError:
     """The reason why the plan is refused after this edit of its first group's change and a new seal."""
     document = json.loads(plan_codec.encode(plan))
     document.pop("digest")
-    document["blobs"][digest(CRON.encode())] = CRON
     edit(document["groups"][0]["change"])
+    if any(file["after"] == digest(CRON.encode()) for file in document["groups"][0]["change"]["files"]):
+        document["blobs"][digest(CRON.encode())] = CRON
     sealed = plan_codec._sealed(document)[1]  # noqa: SLF001
     with pytest.raises(InputError) as caught:
         read_plan(sealed, "p.json")

@@ -327,7 +327,7 @@ def test_the_last_confirmed_state_includes_the_machine_and_the_replaced_content(
     site.apply()
     at = site.journal.header("r1").at
     assert last_confirmed(site.journal, CLUSTER) == dict.fromkeys(
-        NAMES, Known("r1", MACHINE, at, {FILE.path: FILE.before}, frozenset({"r1"}))
+        NAMES, Known("r1", MACHINE, at, {FILE.path: FILE.digest_before}, frozenset({"r1"}))
     )
 
 

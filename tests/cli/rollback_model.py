@@ -32,7 +32,6 @@ from rollout.composition import wiring
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import ChangeGroup, FileChange, PlannedNode, Wave
-from rollout.core.model.snapshot import digest
 from rollout.core.plans import plan_codec
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event
@@ -315,14 +314,9 @@ class Typed:
         return {path: (files[path], content(self.versions)) for path in paths}
 
     def _write_plan(self, changed: Mapping[str, Mapping[str, tuple[bytes | None, bytes]]]) -> None:
-        blobs: dict[str, bytes] = {}
         groups = []
         for name, versions in changed.items():
-            blobs |= {digest(each): each for pair in versions.values() for each in pair if each is not None}
-            files = tuple(
-                FileChange(path, digest(before) if before is not None else "", digest(after), "644", ("why",))
-                for path, (before, after) in versions.items()
-            )
+            files = tuple(FileChange(path, before, after, ("why",)) for path, (before, after) in versions.items())
             effective = (("maxPods", str(self.versions)),) if CONFIG in versions else ()
             groups.append(ChangeGroup(f"g-{name}", name, replace(CHANGE, files=files, effective=effective)))
         names = tuple(changed)
@@ -331,7 +325,6 @@ class Typed:
             groups=tuple(groups),
             nodes={name: PlannedNode(name, name, "r", "z", f"g-{name}", 0, MACHINE) for name in names},
             waves=(Wave("all", names, 1.0),),
-            blobs=blobs,
             gates=(),
             keep=self.keep,
         )

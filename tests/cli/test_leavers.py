@@ -19,7 +19,6 @@ from rollout.cli.main import INTERNAL
 from rollout.cli.main import run as command
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.plan import ChangeGroup, FileChange, PlannedNode, Wave
-from rollout.core.model.snapshot import digest
 from rollout.core.plans import plan_codec
 from tests.app.agents import CONFIG, MACHINE
 from tests.app.site import SMALL, KilledError
@@ -31,7 +30,7 @@ from tests.sampling import examples
 NAMES = tuple(f"n{at}" for at in range(1, 7))
 PLANNED = NAMES[:5]
 OLD, NEW = content(1), content(2)
-FILE = FileChange(CONFIG, digest(OLD), digest(NEW), "644", ("why",))
+FILE = FileChange(CONFIG, OLD, NEW, ("why",))
 GROUP = ChangeGroup("g1", "all", replace(CHANGE, files=(FILE,), effective=(("maxPods", "2"),)))
 
 
@@ -98,7 +97,6 @@ def write_plan(folder: Path, canary: int = 1, *, rehearsal: bool = False) -> str
     plan = replace(
         SMALL,
         groups=(GROUP,),
-        blobs={digest(each): each for each in (OLD, NEW)},
         nodes=nodes,
         waves=waves,
         racks={"r": len(NAMES)},

@@ -150,8 +150,7 @@ def _shares(plan: Plan) -> Iterator[tuple[str, object]]:
             for each in plan.consequences
             if each.group == node.group and name in (each.nodes or (name,))
         }
-        bytes_of = {file.after: plan.blobs[file.after] for file in group.change.files}
-        yield name, (replace(node, group="", wave=0), group.change, group.label, bytes_of, said, remarks)
+        yield name, (replace(node, group="", wave=0), group.change, group.label, said, remarks)
 
 
 def _shown(plan: Plan) -> Iterator[str]:

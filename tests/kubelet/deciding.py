@@ -22,7 +22,7 @@ def proposed(found: Snapshot, wanted: Mapping[str, Setting], policy: Policy = PO
     """The change, and the text of each file afterwards."""
     got = decide(found, wanted, policy)
     assert isinstance(got, Proposal), got
-    return got.change, {file.path: got.blobs[file.after].decode() for file in got.change.files}
+    return got.change, {file.path: file.after.decode() for file in got.change.files}
 
 
 def refused(found: Snapshot, wanted: Mapping[str, Setting], policy: Policy = POLICY) -> tuple[str, str]:
@@ -37,7 +37,7 @@ def applied_twice_is_once(found: Snapshot, wanted: Mapping[str, Setting], policy
     """The node after its change, on which planning again finds nothing to do."""
     got = decide(found, wanted, policy)
     assert isinstance(got, Proposal), got
-    after = nodes.applied(found, got.change, got.blobs)
+    after = nodes.applied(found, got.change)
     again = decide(after, wanted, policy)
     assert isinstance(again, ExcludedNode), again
     assert again.standing is Standing.AS_WANTED, again

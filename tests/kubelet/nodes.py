@@ -329,11 +329,13 @@ def mixed(found: Inventory) -> FleetSnapshot:
     return fleet(found, nodes)
 
 
-def applied(found: Snapshot, change: Change, blobs: Mapping[str, bytes]) -> Snapshot:
+def applied(found: Snapshot, change: Change) -> Snapshot:
     """The node after the agent has done the change and systemd has started the kubelet from the files."""
     for file in change.files:
-        content = blobs[file.after]
-        found = with_file(found, FileState(file.path, "regular", "644", "0:0", len(content), file.after, content))
+        content = file.after
+        found = with_file(
+            found, FileState(file.path, "regular", "644", "0:0", len(content), file.digest_after, content)
+        )
         if file.path == DROP_IN:
             unit = found.measurement.unit
             held = unit.properties["DropInPaths"].split() if unit else []

@@ -72,7 +72,7 @@ def test_a_model_is_a_fit_node_that_the_planner_changes(kind: NodeKind) -> None:
     made = proposal(found, settings, nodes.POLICY, node(), None)
     assert isinstance(made, Proposal), made
     assert kind.runtime.value in made.label
-    after = nodes.applied(found, made.change, made.blobs)
+    after = nodes.applied(found, made.change)
     again = proposal(after, settings, nodes.POLICY, node(), None)
     assert isinstance(again, LeftAlone)
     assert again.standing is Standing.AS_WANTED

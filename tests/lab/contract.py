@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rollout.adapters.agent_program import agent_program
+from rollout.core.model.plan import FileChange
 from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand
-from rollout.core.model.snapshot import Token, digest
+from rollout.core.model.snapshot import Token
 from rollout.core.model.verification import Verification, drifts
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_verification
@@ -350,8 +351,7 @@ def _verified(node: Subject) -> Verification:
 def _armed(node: Subject, tx: str, content: bytes, guard: int = 60) -> None:
     """ENVIRONMENT contains these bytes, from a transaction of run ``contract``, token 1, that waits for its confirm."""
     before, machine = node.read(ENVIRONMENT), node.read("/etc/machine-id") or b""
-    old, new = "" if before is None else digest(before), digest(content)
-    file = agent_call.FileOrder(ENVIRONMENT, old, new, "644", content)
+    file = FileChange(ENVIRONMENT, before, content)
     unit = "kubelet.service"
     order = agent_call.ApplyOrder(tx, "contract", 1, machine.decode().strip(), guard, 3, unit, 10248, (file,), (unit,))
     report = parse_report("n1", "apply", _answer(node, agent_call.apply(PROGRAM, order, sudo=False, deadline=60)), 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import socket
 import subprocess
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from rollout.core.model.plan import FileChange
 from rollout.core.model.report import RemoteCommand
-from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
+from rollout.kubelet.agent.agent_call import ApplyOrder
 from rollout.kubelet.agent.agent_lines import answered
 from rollout.lab import control, launch
 from rollout.lab.spec import LabSpec, NodeSpec, addresses
@@ -101,8 +101,7 @@ class Lab:
     ) -> ApplyOrder:
         """Exchange one file and restart the kubelet."""
         target = self.root(node) / path.lstrip("/")
-        before = hashlib.sha256(target.read_bytes()).hexdigest() if target.exists() else ""
-        file = FileOrder(path, before, hashlib.sha256(content).hexdigest(), "644", content)
+        file = FileChange(path, target.read_bytes() if target.exists() else None, content)
         machine = (self.root(node) / "etc/machine-id").read_text(encoding="ascii").strip()
         unit = "kubelet.service"
         return ApplyOrder(tx, run, 1, machine, guard, 3, unit, 10248, (file,), (unit,))

@@ -13,6 +13,7 @@ from pathlib import Path
 from rollout.adapters.agent_program import agent_program
 from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
+from rollout.core.model.plan import FileChange
 from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot
 from rollout.kubelet.agent import agent_call
@@ -90,16 +91,7 @@ class OnNode:
     ) -> RemoteCommand:
         """The command that applies new bytes to files as they are now."""
         found = self.snapshot()
-        orders = tuple(
-            agent_call.FileOrder(
-                path=path,
-                before=found.files[path].digest if found.files[path].kind == "regular" else "",
-                after=digest(content),
-                mode="644",
-                content=content,
-            )
-            for path, content in changes.items()
-        )
+        files = tuple(FileChange(path, found.files[path].content, content) for path, content in changes.items())
         order = agent_call.ApplyOrder(
             tx=tx,
             run=self.run,
@@ -109,7 +101,7 @@ class OnNode:
             keep=KEEP,
             unit="kubelet.service",
             healthz_port=10248,
-            files=orders,
+            files=files,
             units=units,
             arguments=arguments,
             hangups=hangups,

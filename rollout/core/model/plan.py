@@ -1,7 +1,6 @@
 """The plan: frozen, saved, hashed. Apply runs this object and nothing else.
 
-Nodes with the same change share one ``ChangeGroup``: 2,000 nodes become a few groups. File bytes are stored
-once, by digest, in ``blobs``.
+Nodes with the same change share one ``ChangeGroup``: 2,000 nodes become a few groups. ``plans.plan_codec`` is its form on disk.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ from rollout.core.model.playbook import (
     RevertTimes,
     SoakData,
 )
-
-# The most that the nodes of a scope may pull from one registry.
+from rollout.core.model.snapshot import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +70,36 @@ class RegistryLoad:
     qps_after: Sum
 
 
+MODE = "644"
+"""The mode of a file that a change makes; an existing file keeps its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file's exact bytes before and after, by digest; ``before`` is ``""`` when the file does not exist yet."""
+    """One file's exact bytes before and after: as edited, planned, shown, and written in the line that the agent reads.
+
+    The two are the same where a change only restarts.
+    """
 
     path: str
-    before: str  # hex SHA-256, key of Plan.blobs; "" = absent
-    after: str  # hex SHA-256, key of Plan.blobs
-    mode: str  # octal, used only when the file is made
-    reasons: tuple[str, ...]
+    before: bytes | None  # None: it does not exist yet
+    after: bytes
+    reasons: tuple[str, ...] = ()
+    mode: str = MODE  # octal, used only when the file is made
+
+    @property
+    def digest_before(self) -> str:
+        """Hex SHA-256; ``""``: absent."""
+        return "" if self.before is None else digest(self.before)
+
+    @property
+    def digest_after(self) -> str:
+        return digest(self.after)
+
+    def __repr__(self) -> str:
+        """With digests: the contents can hold credentials."""
+        before, after = self.digest_before, self.digest_after
+        return f"FileChange(path={self.path!r}, {before=}, {after=}, mode={self.mode!r}, reasons={self.reasons!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +131,7 @@ class ChangeGroup:
 
 def kind_of(label: str, change: Change) -> str:
     """What a canary represents: nodes are of one kind if their changes differ only in bytes that rollout does not change."""
-    files = ((file.path, file.before == "", file.reasons) for file in change.files)
+    files = ((file.path, file.before is None, file.reasons) for file in change.files)
     return repr((label, tuple(files), change.units, change.notes))
 
 
@@ -247,7 +266,6 @@ class Plan:
     passes: int
     guard: float
     keep: int
-    blobs: Mapping[str, bytes]  # hex SHA-256 → content
     rehearsal: bool = True
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes in the inventory
     remarks: tuple[Remark, ...] = ()

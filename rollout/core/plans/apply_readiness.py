@@ -77,7 +77,7 @@ def _stands(change: Change, report: Report, runs: Collection[str]) -> Now:
     states = [(file, report.measurement.files.get(file.path)) for file in change.files]
     if any(state is None or (state.kind == "regular" and not state.digest) for _, state in states):
         return Now.UNREAD
-    if all(_digest(state) == file.before for file, state in states):
+    if all(_digest(state) == file.digest_before for file, state in states):
         return Now.AS_PLANNED if only_restarts(change) and _is_confirmed(report, runs) else Now.OPEN
     return Now.AS_PLANNED if all(_has(file, state) for file, state in states) else Now.DRIFTED
 
@@ -87,7 +87,7 @@ def _is_confirmed(report: Report, runs: Collection[str]) -> bool:
 
 
 def _has(file: FileChange, state: FileState | None) -> bool:
-    return _digest(state) == file.after
+    return _digest(state) == file.digest_after
 
 
 def _digest(state: FileState | None) -> str:

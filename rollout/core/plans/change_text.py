@@ -61,13 +61,13 @@ def group_lines(plan: Plan, style: DiffStyle, *, diffs: bool = True) -> Iterator
             yield ""
         yield from _header(kind)
         change = kind.first.change
-        body = (*_reasons_and_diffs(plan, change, style), *then_lines(change))
+        body = (*_reasons_and_diffs(change, style), *then_lines(change))
         where = changes.setdefault(tuple(body), kind.first.name)
         if where != kind.first.name:
             yield f"    the same change as {where}"
             continue
         for file in change.files:
-            yield from _file(plan, kind.first.name, file, seen, style) if diffs else _file_in_short(plan, file)
+            yield from _file(kind.first.name, file, seen, style) if diffs else _file_in_short(file)
             left_out += not diffs
         yield from (f"    {line}" for line in then_lines(change))
     rest = found[MOST_KINDS:]
@@ -87,23 +87,20 @@ def _header(kind: ShownGroup) -> Iterator[str]:
         yield f"    and {more} more that differ only in bytes that rollout does not change; shown for {first.name}"
 
 
-def _reasons_and_diffs(plan: Plan, change: Change, style: DiffStyle) -> Iterator[str]:
+def _reasons_and_diffs(change: Change, style: DiffStyle) -> Iterator[str]:
     for file in change.files:
         yield from file.reasons
-        yield from diff_lines(plan, file, style.context)
+        yield from diff_lines(file, style.context)
 
 
-def diff_lines(plan: Plan, file: FileChange, context: int = diff.CONTEXT) -> tuple[str, ...]:
+def diff_lines(file: FileChange, context: int = diff.CONTEXT) -> tuple[str, ...]:
     """Of one file, without secrets."""
-    before = plan.blobs[file.before] if file.before else None
-    return diff.unified(before, plan.blobs[file.after], file.path, context)
+    return diff.unified(file.before, file.after, file.path, context)
 
 
-def _file(
-    plan: Plan, group: str, file: FileChange, seen: dict[tuple[str, ...], str], style: DiffStyle
-) -> Iterator[str]:
+def _file(group: str, file: FileChange, seen: dict[tuple[str, ...], str], style: DiffStyle) -> Iterator[str]:
     yield from (f"    {printable(reason)}" for reason in file.reasons)
-    lines = diff_lines(plan, file, style.context)
+    lines = diff_lines(file, style.context)
     where = seen.setdefault(lines, group)
     if where != group:
         yield f"      {file.path}: the same lines as in {where}"
@@ -113,13 +110,13 @@ def _file(
         yield f"      … {len(lines) - style.most} more lines"
 
 
-def _file_in_short(plan: Plan, file: FileChange) -> Iterator[str]:
+def _file_in_short(file: FileChange) -> Iterator[str]:
     """Its reasons, and after the last one how many lines the file gains and loses."""
     *reasons, last = file.reasons or ("",)
     yield from (f"    {printable(reason)}" for reason in reasons)
-    lines = diff_lines(plan, file)[2:]
+    lines = diff_lines(file)[2:]
     more, fewer = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    yield f"    {printable(last)}  {file.path}{'' if file.before else ' (new)'}: +{more} −{fewer} lines"
+    yield f"    {printable(last)}  {file.path}{' (new)' if file.before is None else ''}: +{more} −{fewer} lines"
 
 
 def then_lines(change: Change) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """The plan as a file: canonical JSON with a version and the SHA-256 over everything else in it.
 
+Files name their contents by digest, ``""`` for an absent file. The contents are held once, under ``blobs``.
+
 Canonical means: keys sorted, one way of spacing, so the same plan is the same bytes and any edit is detected. The
 digest is computed over the text without the digest itself.
 """
@@ -9,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.gates import Gate
-from rollout.core.model.plan import Plan
-from rollout.core.model.snapshot import digest as content_digest
+from rollout.core.model.plan import FileChange, Plan
 from rollout.core.plans import gate_codec
 from rollout.core.text import json_text
 from rollout.core.text.nodesets import is_name
@@ -27,6 +30,8 @@ BEFORE = 8
 """The version that did not record bastions and settings of nodes. Such plans are read in journals only."""
 
 MOST_BYTES = 256 * 1024 * 1024
+
+_CONTENTS = json_text.converter(Mapping[str, bytes])
 
 
 def sealed(plan: Plan) -> tuple[str, bytes]:
@@ -99,10 +104,11 @@ def _decoded(data: bytes, file: str, versions: tuple[int, ...]) -> Plan:
     if version == BEFORE:
         _complete(document)
     try:
-        plan: Plan = json_text.decode(Plan, document)
+        contents: Mapping[str, bytes] = _CONTENTS.decode(document.pop("blobs", None), "blobs")
+        plan = _with_files(json_text.decode(Plan, document), lambda each: _filled(each, contents))
     except json_text.ShapeError as error:
         raise _error("plan-unreadable", f"{file}: {error}") from None
-    _check_whole(plan, file)
+    _check_whole(plan, contents, file)
     return plan
 
 
@@ -115,8 +121,37 @@ def _complete(document: dict[str, Any]) -> None:
 
 
 def _body(plan: Plan) -> dict[str, Any]:
-    body: dict[str, Any] = json_text.encode(plan)
-    return {"version": VERSION, **body}
+    body: dict[str, Any] = json_text.encode(_with_files(plan, _by_digest))
+    return {"version": VERSION, **body, "blobs": _CONTENTS.encode(_contents(plan))}
+
+
+def _contents(plan: Plan) -> Mapping[str, bytes]:
+    """Hex SHA-256 → content."""
+    files = [file for group in plan.groups for file in group.change.files]
+    before = {file.digest_before: file.before for file in files if file.before is not None}
+    return before | {file.digest_after: file.after for file in files}
+
+
+def _with_files(plan: Plan, each: Callable[[FileChange], FileChange]) -> Plan:
+    changes = (replace(group.change, files=tuple(map(each, group.change.files))) for group in plan.groups)
+    groups = tuple(replace(group, change=change) for group, change in zip(plan.groups, changes, strict=True))
+    return replace(plan, groups=groups)
+
+
+def _by_digest(file: FileChange) -> FileChange:
+    return replace(file, before=file.digest_before.encode(), after=file.digest_after.encode())
+
+
+def _filled(file: FileChange, contents: Mapping[str, bytes]) -> FileChange:
+    """The reverse of ``_by_digest``."""
+
+    def content(name: bytes | None) -> bytes:
+        found = contents.get((name or b"").decode("utf-8", "replace"))
+        if found is None:
+            raise json_text.ShapeError(f"{printable(file.path)} has a content that is not in blobs")
+        return found
+
+    return replace(file, before=None if file.before == b"" else content(file.before), after=content(file.after))
 
 
 def _sealed(body: dict[str, Any]) -> tuple[str, bytes]:
@@ -145,22 +180,16 @@ def _load(data: bytes, file: str) -> dict[str, Any]:
     return document
 
 
-def _check_whole(plan: Plan, file: str) -> None:
+def _check_whole(plan: Plan, contents: Mapping[str, bytes], file: str) -> None:
     """A plan that another program sealed must still be consistent."""
     names = {group.name for group in plan.groups}
     placed = [(name, at) for at, wave in enumerate(plan.waves) for name in wave.nodes]
     whole = (
         all(is_name(name) for name in plan.nodes)
         and all(is_name(left.name) for left in plan.left)
-        and all(content_digest(content) == name for name, content in plan.blobs.items())
+        and contents == _contents(plan)
         and all(node.name == name and node.group in names for name, node in plan.nodes.items())
         and sorted(placed) == sorted((name, node.wave) for name, node in plan.nodes.items())
-        and all(
-            found in plan.blobs
-            for group in plan.groups
-            for entry in group.change.files
-            for found in (entry.before or entry.after, entry.after)
-        )
     )
     if not whole:
         raise _error("plan-unreadable", f"{file} is inconsistent: nodes, groups, waves and contents disagree")

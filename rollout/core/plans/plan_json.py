@@ -287,7 +287,7 @@ def _group(plan: Plan, group: ChangeGroup, names: list[str]) -> GroupPart:
         label=group.label,
         count=len(names),
         nodes=nodesets.fold(names),
-        files=tuple(_file(plan, file) for file in change.files),
+        files=tuple(_file(file) for file in change.files),
         units=change.units,
         reload=change.reload,
         disruption=change.disruption,
@@ -315,12 +315,11 @@ def _registry_load(load: RegistryLoad) -> RegistryPart:
     )
 
 
-def _file(plan: Plan, file: FileChange) -> FilePart:
-    before = plan.blobs[file.before] if file.before else None
+def _file(file: FileChange) -> FilePart:
     return FilePart(
         path=file.path,
-        before=file.before or None,
-        after=file.after,
+        before=file.digest_before or None,
+        after=file.digest_after,
         reasons=file.reasons,
-        diff=tuple(diff.unified(before, plan.blobs[file.after], file.path)),
+        diff=tuple(diff.unified(file.before, file.after, file.path)),
     )

@@ -41,8 +41,8 @@ def plan_markdown(plan: Plan, digest: str, file: str = "") -> str:
     used = len(summary) + len(rest) + _ROOM
     shown = whole = 0
     for kind in found:
-        with_diffs = "\n".join(_group(plan, kind, diffs=True))
-        block = with_diffs if used + len(with_diffs) <= LONGEST else "\n".join(_group(plan, kind, diffs=False))
+        with_diffs = "\n".join(_group(kind, diffs=True))
+        block = with_diffs if used + len(with_diffs) <= LONGEST else "\n".join(_group(kind, diffs=False))
         if used + len(block) + 1 > LONGEST:
             break
         blocks.append(block)
@@ -119,7 +119,7 @@ def _warnings(plan: Plan) -> Iterator[str]:
         yield from (f"* {code(line)}" for line in lines)
 
 
-def _group(plan: Plan, kind: ShownGroup, *, diffs: bool) -> Iterator[str]:
+def _group(kind: ShownGroup, *, diffs: bool) -> Iterator[str]:
     """Our own words and code, inside ``<details>``: a blank line ends the markup of the summary."""
     first = kind.first
     yield f"<details><summary><code>{_html(first.name)}</code> <code>{_html(first.label)}</code>: {counted(len(kind.nodes), 'node')}</summary>"
@@ -130,7 +130,7 @@ def _group(plan: Plan, kind: ShownGroup, *, diffs: bool) -> Iterator[str]:
         yield from (f"* {code(reason)}" for reason in file.reasons)
         yield ""
         if diffs:
-            yield from fenced(diff_lines(plan, file), "diff")
+            yield from fenced(diff_lines(file), "diff")
         else:
             yield f"The diff of {code(file.path)} is left out: this text would be too long."
         yield ""

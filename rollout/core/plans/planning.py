@@ -186,7 +186,6 @@ def plan_of(
     limit: str,
     decided: Iterable[Decided],
     left: Iterable[ExcludedNode],
-    blobs: Mapping[str, bytes],
     remarks: Iterable[Remark] = (),
     way_back: RevertTimes | None = None,
 ) -> Plan:
@@ -228,7 +227,6 @@ def plan_of(
         pulls=policy.pulls,
         drain=policy.drain,
         cordoned=policy.cordoned,
-        blobs={name: blobs[name] for name in sorted(blobs)},
         rehearsal=policy.rehearsal,
         zones=sizes(inventory.nodes.values(), AreaKind.ZONE),
         remarks=tuple(remarks),

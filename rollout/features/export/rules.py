@@ -60,7 +60,7 @@ def patches_in_force(plans: Iterable[tuple[Plan, Collection[str]]]) -> tuple[Kub
     flags: dict[str, Mapping[str, str]] = {}
     for plan, names in plans:
         changes = {group.name: group.change for group in plan.groups if _edits(group.change)}
-        of_group = {name: (_fields(change, plan.blobs), _flags(change)) for name, change in changes.items()}
+        of_group = {name: (_fields(change), _flags(change)) for name, change in changes.items()}
         for name in names:
             if name in plan.nodes and plan.nodes[name].group in of_group:
                 wanted, arguments = of_group[plan.nodes[name].group]
@@ -86,13 +86,12 @@ def _merged(older: Mapping[str, Value], newer: Mapping[str, Value]) -> dict[str,
     return found
 
 
-def _fields(change: Change, blobs: Mapping[str, bytes]) -> Mapping[str, Value]:
+def _fields(change: Change) -> Mapping[str, Value]:
     """What ``/configz`` shows of the wanted fields. It shows no empty value: such a one is as the new file has it.
 
     A field that neither has is in force by default. It is left out: in a merge patch ``null`` removes the field.
     """
-    digests = (file.after for file in change.files if file.path == KUBEADM_CONFIG)
-    written = next((_document(blobs[digest]) for digest in digests if digest), {})
+    written = next((_document(file.after) for file in change.files if file.path == KUBEADM_CONFIG), {})
     shown = {name: json_text.parse(text) for name, text in change.effective}
     return _filled(shown, written)
 

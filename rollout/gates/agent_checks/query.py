@@ -156,7 +156,7 @@ def _effective_config(change: Change, measurement: Measurement) -> Judged:
     if wrong:
         return Verdict.FAIL, wrong
     for file in change.files:
-        verdict, evidence = _file(file.path, file.after, measurement.files)
+        verdict, evidence = _file(file.path, file.digest_after, measurement.files)
         if verdict is not Verdict.PASS:
             return verdict, evidence
     what = "1 file" if len(change.files) == 1 else f"{len(change.files)} files"

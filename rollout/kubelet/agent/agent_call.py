@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from rollout.core.model.freeze import MOST_WHO, MOST_WHY, NodeFreeze, encoded
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import FileChange
 from rollout.core.model.report import AgentRequest, RemoteCommand
 from rollout.core.text.terminal import printable
 from rollout.kubelet.agent import conversation
@@ -46,17 +46,6 @@ class Measure:
     commands: tuple[NodeCommand, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FileOrder:
-    """One file: the digest that it must have now (``""``: absent) and its new bytes. ``mode`` counts if it is absent."""
-
-    path: str
-    before: str
-    after: str
-    mode: str
-    content: bytes
-
-
 class PullsFound(StrEnum):
     """What an apply does about image pulls under way on its node."""
 
@@ -82,7 +71,7 @@ class ApplyOrder:
     keep: int
     unit: str
     healthz_port: int
-    files: tuple[FileOrder, ...]
+    files: tuple[FileChange, ...]
     units: tuple[str, ...]
     arguments: tuple[str, ...] = ()
     hangups: tuple[str, ...] = ()
@@ -250,10 +239,9 @@ def of_request(request: AgentRequest, *, sudo: bool, deadline: float) -> RemoteC
     return RemoteCommand(line, alone, deadline, request=request)
 
 
-def _file(number: int, file: FileOrder) -> Words:
-    if hashlib.sha256(file.content).hexdigest() != file.after:
-        raise ValueError(f"{file.path}: the digest is not that of the bytes")
-    return "file", number, file.path, file.before or ABSENT, file.after, file.mode, _encoded(file.content)
+def _file(number: int, file: FileChange) -> Words:
+    """The agent compares ``digest_before`` right before it writes."""
+    return "file", number, file.path, file.digest_before or ABSENT, file.digest_after, file.mode, _encoded(file.after)
 
 
 def _encoded(content: bytes) -> str:

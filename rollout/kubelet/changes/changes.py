@@ -11,17 +11,16 @@ from dataclasses import field, replace
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
-from rollout.core.model.plan import Change, ExcludedNode, FileChange, Standing
+from rollout.core.model.plan import Change, ExcludedNode, Standing
 from rollout.core.model.playbook import LOG_UNREADABLE, Disruption, Policy, worst
 from rollout.core.model.settings import Setting, Value
-from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState, digest
+from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
 from rollout.kubelet import homes, values, versions
 from rollout.kubelet.changes import flag_changes, home_files, kubelet_changes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, WantedSettings, kubelet_change
 from rollout.kubelet.changes.templated_config import uses_node
-from rollout.kubelet.edits import Edit
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, fitness, layout, sources
@@ -79,11 +78,10 @@ def _by_default(fit: FitNode, setting: Setting, home: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change, the kind of node it is for, and the contents of its digests."""
+    """A change, and the kind of node it is for."""
 
     change: Change
     label: str
-    blobs: Mapping[str, bytes]
     before: Mapping[str, Value] = field(default_factory=dict)  # field → what is in force in the kubelet now
     after: Mapping[str, Value] = field(default_factory=dict)  # and after the change
 
@@ -158,29 +156,15 @@ def _propose(
             "disruption-capped",
             f"{does}; the playbook allows at most {policy.disruption.value}; the change is for {'; '.join(reasons)}",
         )
-    blobs = {digest(content): content for edit in edits for content in edit.contents}
-    for file in change.files:
-        state = here.snapshot.files.get(file.path)
-        if file.before == file.after and state is not None and state.content is not None:
-            blobs[file.after] = state.content
-    for refusal in home_files.foreign_files(change, blobs):  # apply would refuse to read them
+    for refusal in home_files.foreign_files(change):  # apply would refuse to read them
         raise LayoutError("foreign-path", refusal)
-    return Proposal(change, _label(here), blobs, here.outcome.effective, by_kubelet.outcome.effective)
-
-
-def _files(here: FitNode, edits: tuple[Edit, ...]) -> tuple[FileChange, ...]:
-    """A node's transaction is recorded by its files. One that only restarts has one file, which stays unchanged."""
-    if edits:
-        return tuple(edit.change for edit in edits)
-    kept = kubelet_changes.anchor(here)
-    return (kept,) if kept else ()
+    return Proposal(change, _label(here), here.outcome.effective, by_kubelet.outcome.effective)
 
 
 def _change(here: FitNode, notes: tuple[str, ...], by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Change:
-    edits = (*by_runtime.edits, *by_kubelet.edits)
     restarted = by_kubelet.restarts
     return Change(
-        files=_files(here, edits),
+        files=(*by_runtime.edits, *by_kubelet.edits) or kubelet_changes.anchor(here),
         units=(*by_runtime.units, *([UNIT] if restarted else [])),
         reload=by_runtime.reload or any(edit.path == layout.DROP_IN for edit in by_kubelet.edits),
         disruption=worst(by_runtime.disruption, Disruption.RESTART_KUBELET if restarted else Disruption.NONE),

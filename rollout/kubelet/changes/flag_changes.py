@@ -9,12 +9,12 @@ from functools import cache
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
+from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Shadowed, Templates
 from rollout.core.model.settings import Setting, Value
 from rollout.kubelet import fields, homes, values
 from rollout.kubelet.changes import splice
 from rollout.kubelet.changes.templated_config import Rendered, rendered
-from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.fields import Flag
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
@@ -23,6 +23,7 @@ from rollout.kubelet.node.fitness import others
 from rollout.kubelet.node.layout import DROP_IN, UNIT, VARIABLE, EnvHome, Layout, LayoutError
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.node.unit_file import Piece
+from rollout.kubelet.values import reason
 from rollout.kubelet.versions import Version
 
 # Flags that a playbook's template adds to the arguments it is given. It can neither drop nor change one.
@@ -147,7 +148,7 @@ class FlagChange:
 
     then: Layout
     flags: tuple[InFlag, ...]
-    edits: tuple[Edit, ...]
+    edits: tuple[FileChange, ...]
 
 
 def holds(words: tuple[str, ...], flag: InFlag) -> bool:
@@ -210,10 +211,10 @@ def flag_change(
     return FlagChange(then, flags, edits)
 
 
-def _edit(fit: FitNode, path: str, text: str, reasons: tuple[str, ...]) -> Edit:
+def _edit(fit: FitNode, path: str, text: str, reasons: tuple[str, ...]) -> FileChange:
     state = fit.snapshot.files.get(path)
     before = None if state is not None and state.kind == "absent" else layout.text_of(state, path).encode()
-    return Edit(path, before, text.encode(), reasons)
+    return FileChange(path, before, text.encode(), reasons)
 
 
 def _files(now: Layout, name: str) -> tuple[str, ...]:

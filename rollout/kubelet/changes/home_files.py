@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.plan import Change, FileChange
+from rollout.core.model.plan import MODE, Change, FileChange
 from rollout.core.model.settings import Setting, Value
 from rollout.core.text.terminal import printable
 from rollout.kubelet import values
 from rollout.kubelet.changes import splice
 from rollout.kubelet.configuration.outcome import File, Layer
-from rollout.kubelet.edits import MODE, Edit, reason
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import arguments, env_file, layout, sources
 from rollout.kubelet.node.layout import LayoutError, text_of
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.runtimes.known import KNOWN
+from rollout.kubelet.values import reason
 
 # Which file a node's fields go into, the least invasive first.
 #
@@ -55,7 +55,7 @@ class FieldHome:
         is_new = self.layer is Layer.FILE and self.content is None
         return (InFlag("--config", self.path, "string"),) if is_new else ()
 
-    def edit(self, fields: Mapping[str, Value], settings: Mapping[str, Setting], template: str) -> Edit | None:
+    def edit(self, fields: Mapping[str, Value], settings: Mapping[str, Setting], template: str) -> FileChange | None:
         """The file with these fields merged in, or ``None`` if it already contains them."""
         before = HEADER if self.content is None else self.content
         try:
@@ -68,7 +68,7 @@ class FieldHome:
             _reason(path, _at(dict(self.below), path) if old is None else old, new, settings, template)
             for path, old, new in spliced.changed
         )
-        return Edit(self.path, self.content, spliced.content, reasons)
+        return FileChange(self.path, self.content, spliced.content, reasons)
 
 
 def homes(fit: FitNode) -> tuple[FieldHome, ...]:
@@ -155,9 +155,9 @@ _NO_HOME = (
 )
 
 
-def foreign_files(change: Change, blobs: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Each file that no change of rollout writes: its path and why not. ``blobs``: digest → content."""
-    refusals = ((file.path, _why_not(file, change, blobs)) for file in change.files)
+def foreign_files(change: Change) -> tuple[str, ...]:
+    """Each file that no change of rollout writes: its path and why not."""
+    refusals = ((file.path, _why_not(file, change)) for file in change.files)
     return tuple(f"{printable(path)}: {why}" for path, why in refusals if why)
 
 
@@ -167,16 +167,16 @@ def foreign_units(change: Change) -> tuple[str, ...]:
     return tuple(printable(unit) for unit in [*units, *(unit for unit in change.hangups if unit not in HUNG_UP)])
 
 
-def _why_not(file: FileChange, change: Change, blobs: Mapping[str, bytes]) -> str:
+def _why_not(file: FileChange, change: Change) -> str:
     path = file.path
     if not _PLAIN.fullmatch(path) or {".", ".."} & set(path.split("/")):
         return "it is not an absolute path of plain letters"
     if file.mode != MODE:
         return f"it would be created with mode {printable(file.mode, 20)}; rollout creates files with {MODE}"
-    if path in _OUR_DROP_INS or _is_kubelet_config(path, blobs[file.after], change):
+    if path in _OUR_DROP_INS or _is_kubelet_config(path, file.after, change):
         return ""
     try:
-        before, after = (blobs[name].decode() if name else "" for name in (file.before, file.after))
+        before, after = (file.before or b"").decode(), file.after.decode()
     except UnicodeDecodeError:
         return _NO_HOME
     by_runtime = any(_holds(is_home, path, after) for runtime in KNOWN for is_home in runtime.is_home)

@@ -18,7 +18,6 @@ from rollout.kubelet.changes import flag_changes, home_files, templated_config
 from rollout.kubelet.changes.flag_changes import Moved
 from rollout.kubelet.changes.home_files import FieldHome
 from rollout.kubelet.configuration.outcome import KubeletOutcome, Layer
-from rollout.kubelet.edits import Edit
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import fitness, layout, sources, unloaded
 from rollout.kubelet.node.layout import DEFAULT_HEALTHZ_PORT, Layout, LayoutError
@@ -129,7 +128,7 @@ class WantedSettings:
 class KubeletChange:
     """The edits; ``pending`` are flags and fields that are already written but not yet in force."""
 
-    edits: tuple[Edit, ...]
+    edits: tuple[FileChange, ...]
     then: Layout
     flags: tuple[InFlag, ...]
     pending: tuple[str, ...]
@@ -193,7 +192,7 @@ def _attempt(
     fit: FitNode, wanted: WantedSettings, asked: Mapping[str, Value], moved: Moved, home: FieldHome | None
 ) -> KubeletChange:
     settings, templates = wanted.settings, wanted.policy.templates
-    flags, edits = wanted.flags, list[Edit]()
+    flags, edits = wanted.flags, list[FileChange]()
     if home is not None:
         written, beside = home_files.beside(home, moved.fields, fit)
         edit = home.edit(written, {**settings, **beside}, templates.kubelet_config_name)
@@ -301,15 +300,15 @@ def left(fit: FitNode) -> tuple[str, ...]:
     return (f"not in force until the kubelet restarts: {_listed(edits)}",) if edits else ()
 
 
-def anchor(fit: FitNode) -> FileChange | None:
-    """The file that records a change which only restarts: it keeps its bytes."""
+def anchor(fit: FitNode) -> tuple[FileChange, ...]:
+    """The file of a change that only restarts: it keeps its bytes. A node's transaction is recorded by its files."""
     stale = [entry.path for entry in fit.snapshot.stale]
     homes = (fit.layout.config_path, *fit.layout.environments, layout.DROP_IN)
     for path in (*stale, *homes):
         state = fit.snapshot.files.get(path)
         if state is not None and state.content is not None and state.kind == "regular":
-            return FileChange(path, state.digest, state.digest, state.mode, ())
-    return None
+            return (FileChange(path, state.content, state.content),)
+    return ()
 
 
 def _foreign(fit: FitNode, by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Iterator[Unloaded]:

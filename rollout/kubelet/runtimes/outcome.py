@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Disruption, worst
-from rollout.kubelet.edits import Edit
 from rollout.kubelet.runtimes.toml_edit import KeyPath
 
 # The part of one intent on one runtime, before the files are combined.
@@ -25,7 +25,7 @@ class Part:
     """An intent's part of a change: keys of configuration files, whole edits of others, and notes."""
 
     assignments: tuple[TomlKey, ...] = ()
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[FileChange, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -33,7 +33,7 @@ class Part:
 class RuntimeChange:
     """The runtime's part of a change; without edits, units and hangups there is nothing to do."""
 
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[FileChange, ...] = ()
     units: tuple[str, ...] = ()  # to restart, in order, before the kubelet
     hangups: tuple[str, ...] = ()  # units to send SIGHUP
     reload: bool = False  # daemon-reload first: a drop-in of a runtime's unit changes

@@ -37,7 +37,7 @@ def plan(node: str, *gates: Gate) -> Plan:
         cluster="c", playbook="p", inventory_digest="", playbook_digest="", taken="", counter=0, limit="",
         groups=(ChangeGroup("g1", "one kind", CHANGE),), nodes={node: PlannedNode(node, node, "r", "z", "g1", 0, "0" * 32)},
         left=(), waves=(Wave("canary", (node,), 1.0),), racks={"r": 1}, limits=Limits(), budgets=DEFAULT_BUDGETS,
-        gates=gates, on_failure=RevertScope.NODE, passes=3, guard=30.0, keep=3, blobs={},
+        gates=gates, on_failure=RevertScope.NODE, passes=3, guard=30.0, keep=3,
     )  # fmt: skip
 
 

@@ -34,8 +34,8 @@ def receipt(state: ReceiptState) -> Receipt:
 
 
 def test_a_node_is_judged_by_its_bytes() -> None:
-    assert now(report(regular(FILE.before))) is Now.OPEN
-    assert now(report(regular(FILE.after))) is Now.AS_PLANNED
+    assert now(report(regular(FILE.digest_before))) is Now.OPEN
+    assert now(report(regular(FILE.digest_after))) is Now.AS_PLANNED
     assert now(report(regular("f" * 64))) is Now.DRIFTED
     assert now(report(FileState(FILE.path, "absent"))) is Now.DRIFTED
     assert now(report(FileState(FILE.path, "symlink"))) is Now.DRIFTED
@@ -47,18 +47,18 @@ def test_a_file_that_was_not_reported_is_not_as_planned(state: FileState | None)
 
 
 def test_a_node_without_an_answer_is_not_as_planned() -> None:
-    assert now(report(regular(FILE.after), outcome=Outcome.UNREACHED)) is Now.UNREAD
-    assert now(report(regular(FILE.after), measurement=None)) is Now.UNREAD
+    assert now(report(regular(FILE.digest_after), outcome=Outcome.UNREACHED)) is Now.UNREAD
+    assert now(report(regular(FILE.digest_after), measurement=None)) is Now.UNREAD
 
 
 @pytest.mark.parametrize("state", [ReceiptState.ARMED, ReceiptState.REVERTING])
 def test_a_transaction_in_progress_is_not_as_planned(state: ReceiptState) -> None:
-    assert now(report(regular(FILE.after), receipts=(receipt(state),))) is Now.OPEN
+    assert now(report(regular(FILE.digest_after), receipts=(receipt(state),))) is Now.OPEN
 
 
 def test_a_node_of_another_live_run_is_left_to_the_claim() -> None:
-    assert now(report(regular(FILE.after), token=Token(3, "r9", live=True))) is Now.OPEN
-    assert now(report(regular(FILE.after), token=Token(3, "r9", live=False))) is Now.AS_PLANNED
+    assert now(report(regular(FILE.digest_after), token=Token(3, "r9", live=True))) is Now.OPEN
+    assert now(report(regular(FILE.digest_after), token=Token(3, "r9", live=False))) is Now.AS_PLANNED
 
 
 @given(st.lists(st.sampled_from(Now), min_size=1, max_size=6))

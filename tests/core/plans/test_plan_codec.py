@@ -12,6 +12,7 @@ import pytest
 from rollout.app.plan import build_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Share
+from rollout.core.model.snapshot import digest as content_digest
 from rollout.core.plans import plan_codec
 from rollout.core.text.json_text import ShapeError, converter, decode, encode
 from rollout.errors import InputError
@@ -41,6 +42,22 @@ def test_round_trip(plan: Plan) -> None:
     digest, data = plan_codec.sealed(plan)
     assert (digest, data) == (plan_codec.digest(plan), plan_codec.encode(plan))
     assert plan_codec.file_name(plan, digest) == f"rno-{digest[:12]}.plan.json"
+
+
+def test_contents_are_written_once_and_named_by_their_digests(plan: Plan) -> None:
+    document = json.loads(plan_codec.encode(plan))
+    files = [file for group in document["groups"] for file in group["change"]["files"]]
+    named = {file[side] for file in files for side in ("before", "after")}
+    assert "" in named, "a file that does not exist yet"
+    assert document["blobs"].keys() == named - {""}
+    assert all(content_digest(content.encode()) == name for name, content in document["blobs"].items())
+
+
+def test_a_file_shows_digests_and_no_contents(plan: Plan) -> None:
+    """They can hold credentials, and traces of errors show values."""
+    shown = repr(plan)
+    assert "serializeImagePulls: true\\n" not in shown
+    assert all(file.digest_after in shown for group in plan.groups for file in group.change.files)
 
 
 def test_contents_that_are_not_text_survive(plan: Plan) -> None:
@@ -96,6 +113,10 @@ def test_another_version(plan: Plan) -> None:
         lambda document: document.update(on_failure="never"),
         lambda document: document["blobs"].update({"0" * 64: "x"}),
         lambda document: document["blobs"].clear(),
+        lambda document: document.pop("blobs"),
+        lambda document: document["blobs"].update({content_digest(b"x"): "x"}),
+        lambda document: document["groups"][0]["change"]["files"][0].update(before=None),
+        lambda document: document["groups"][0]["change"]["files"][0].update(after=""),
         lambda document: document["waves"][0]["nodes"].append("nobody"),
         lambda document: next(iter(document["nodes"].values())).update(group="g99"),
         lambda document: document["blobs"].update({"0" * 64: {"base64": "!"}}),

@@ -33,14 +33,19 @@ def with_texts(plan: Plan, words: str, content: bytes) -> Plan:
             group, label=words,
             change=replace(
                 group.change, notes=(words,),
-                files=tuple(replace(file, reasons=(words,), path=f"/etc/{words}") for file in group.change.files),
+                files=tuple(
+                    replace(
+                        file, reasons=(words,), path=f"/etc/{words}", after=file.after + content,
+                        before=None if file.before is None else file.before + content,
+                    )
+                    for file in group.change.files
+                ),
             ),
         )
         for group in plan.groups
     )  # fmt: skip
     waves = tuple(replace(wave, name=words) for wave in plan.waves)
-    blobs = {digest: blob + content for digest, blob in plan.blobs.items()}
-    return replace(plan, groups=groups, waves=waves, blobs=blobs, cluster=words, playbook=words)
+    return replace(plan, groups=groups, waves=waves, cluster=words, playbook=words)
 
 
 def test_the_summary_is_first_and_each_group_can_be_opened() -> None:

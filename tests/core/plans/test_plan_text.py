@@ -180,9 +180,10 @@ def test_a_budget_of_more_nodes_than_exist_is_marked() -> None:
 
 def test_long_diffs_are_cut() -> None:
     plan = plan_of(6)
-    (first, *_), blobs = plan.groups, dict(plan.blobs)
-    blobs[first.change.files[0].after] = "".join(f"line {at}\n" for at in range(90)).encode()
-    assert "more lines" in plan_text(replace(plan, blobs=blobs), whole=True)
+    first, *others = plan.groups
+    file = replace(first.change.files[0], after="".join(f"line {at}\n" for at in range(90)).encode())
+    longer = replace(first, change=replace(first.change, files=(file, *first.change.files[1:])))
+    assert "more lines" in plan_text(replace(plan, groups=(longer, *others)), whole=True)
 
 
 def test_nothing_to_do() -> None:

@@ -66,7 +66,7 @@ PLAN = Plan(
     groups=(ChangeGroup("g1", "one kind", CHANGE),),
     nodes={"n1": PlannedNode("n1", "n1", "r", "z", "g1", 0, "0" * 32)},
     left=(), waves=(Wave("canary", ("n1",), 1.0),), racks={"r": 1}, limits=Limits(), budgets=(), gates=(),
-    on_failure=RevertScope.NODE, passes=3, guard=30.0, keep=3, blobs={}, pulls=PullsInFlight(30.0, Busy.OVERRIDE),
+    on_failure=RevertScope.NODE, passes=3, guard=30.0, keep=3, pulls=PullsInFlight(30.0, Busy.OVERRIDE),
 )  # fmt: skip
 
 

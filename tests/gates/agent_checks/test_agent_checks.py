@@ -16,9 +16,10 @@ from rollout.gates import table
 from rollout.gates.agent_checks.query import AgentCheck
 from rollout.gates.command.query import CommandQuery
 
-AFTER = "a" * 64
+FILE = FileChange("/c", b"1", b"2")
+AFTER = FILE.digest_after
 CHANGE = Change(
-    files=(FileChange("/c", "b" * 64, AFTER, "644", ()),),
+    files=(FILE,),
     units=("kubelet.service",),
     reload=False,
     disruption=Disruption.RESTART_KUBELET,
@@ -91,7 +92,7 @@ def test_nothing_read_is_unknown(kind: str) -> None:
         ("effectiveConfig", replace(GOOD, files={}), Verdict.UNKNOWN, "/c could not be read"),
         ("effectiveConfig", replace(GOOD, files={"/c": FileState("/c", "absent")}), Verdict.FAIL, "/c is absent"),
         ("effectiveConfig", replace(GOOD, files={"/c": FileState("/c", "regular", digest="b" * 64)}), Verdict.FAIL,
-         "/c is bbbbbbbbbbbb, planned aaaaaaaaaaaa"),
+         f"/c is bbbbbbbbbbbb, planned {AFTER[:12]}"),
         ("command", replace(GOOD, commands={"pulls": 1}), Verdict.FAIL, "pulls ended with 1"),
         ("command", replace(GOOD, commands={"pulls": 1}, outputs={"pulls": "3 pulls failed"}), Verdict.FAIL, "pulls ended with 1: 3 pulls failed"),
         ("command", replace(GOOD, commands={"pulls": 124}), Verdict.UNKNOWN, "pulls gave no result (exit status 124)"),
@@ -110,7 +111,7 @@ def test_healthz_that_is_planned_off_passes() -> None:
 
 
 def test_the_evidence_counts_the_files() -> None:
-    both = replace(CHANGE, files=(*CHANGE.files, FileChange("/d", "", AFTER, "644", ())))
+    both = replace(CHANGE, files=(*CHANGE.files, FileChange("/d", None, FILE.after)))
     measured = replace(GOOD, files={**GOOD.files, "/d": FileState("/d", "regular", digest=AFTER)})
     assert judge(gate("effectiveConfig"), both, measured, None) == (
         Verdict.PASS,

@@ -10,7 +10,7 @@ import pytest
 from rollout.core.model.plan import Change, ExcludedNode, Standing
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
-from rollout.core.model.snapshot import FileState, Measurement, Process, Receipt, ReceiptState, Snapshot, digest
+from rollout.core.model.snapshot import FileState, Measurement, Process, Receipt, ReceiptState, Snapshot
 from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (
@@ -47,7 +47,7 @@ def proposed(found: Snapshot, wanted: Mapping[str, Setting] = IMAGE_PULLS) -> tu
     """The change, and the text of each file afterwards."""
     got = decide(found, wanted)
     assert isinstance(got, Proposal), got
-    return got.change, {file.path: got.blobs[file.after].decode() for file in got.change.files}
+    return got.change, {file.path: file.after.decode() for file in got.change.files}
 
 
 def pinned(wanted: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -70,8 +70,8 @@ def test_a_kubeadm_node_with_dockershim() -> None:
         ("serializeImagePulls: true → false (playbook image-pulls)",),
         ("--image-pull-progress-deadline: not set → 5m (playbook image-pulls)",),
     ]
-    assert change.files[0].before == digest(CONFIG_TEXT.encode())
-    assert change.files[1].before == ""
+    assert change.files[0].before == CONFIG_TEXT.encode()
+    assert change.files[1].before is None
     assert change.units == ("kubelet.service",)
     assert not change.reload
     assert change.disruption is Disruption.RESTART_KUBELET
@@ -128,7 +128,7 @@ def test_a_second_plan_is_empty_and_a_third_contains_only_new_changes(found: Sna
     wanted = dict(IMAGE_PULLS)
     got = decide(found, wanted)
     assert isinstance(got, Proposal)
-    after = applied(found, got.change, got.blobs)
+    after = applied(found, got.change)
     again = left(after, wanted)
     assert (again.standing, again.reference) == (Standing.AS_WANTED, "as-wanted")
     change, _ = proposed(after, {**wanted, **settings(registryPullQPS=10)})
@@ -138,7 +138,7 @@ def test_a_second_plan_is_empty_and_a_third_contains_only_new_changes(found: Sna
 def test_applying_the_drop_in_twice_replaces_it() -> None:
     got = decide(plain(), DEADLINE)
     assert isinstance(got, Proposal)
-    after = applied(plain(), got.change, got.blobs)
+    after = applied(plain(), got.change)
     _, texts = proposed(after, settings(imagePullProgressDeadline="10m"))
     assert texts[DROP_IN].count("--image-pull-progress-deadline") == 1
 
@@ -163,6 +163,13 @@ def test_a_process_older_than_its_correct_file_needs_only_a_restart() -> None:
         "restart only: the files already match, but this is not in force yet: --image-pull-progress-deadline=5m"
     )
     assert change.arguments == (f"--config={CONFIG}", "--image-pull-progress-deadline=5m")
+
+
+def test_a_restart_alone_does_not_need_the_mode_of_new_files() -> None:
+    """CIS benchmarks ask for mode 600. The file exists, so it keeps its own mode."""
+    found = kubeadm(extra="KUBELET_EXTRA_ARGS=--image-pull-progress-deadline=5m\n")
+    change, _ = proposed(with_file(found, regular(CONFIG, CONFIG_TEXT, "600")), DEADLINE)
+    assert [(file.path, file.before == file.after) for file in change.files] == [(CONFIG, True)]
 
 
 def test_newer_kubelets() -> None:
@@ -342,7 +349,7 @@ def test_an_environment_file_layout_and_a_value_from_the_unit() -> None:
     got = decide(found, DEADLINE)
     assert isinstance(got, Proposal)
     assert got.label.endswith("environment file layout (deb)")
-    assert got.blobs[got.change.files[0].after] == b'KUBELET_EXTRA_ARGS="--v=3 --image-pull-progress-deadline=5m"\n'
+    assert got.change.files[0].after == b'KUBELET_EXTRA_ARGS="--v=3 --image-pull-progress-deadline=5m"\n'
 
 
 @pytest.mark.parametrize(
@@ -395,7 +402,7 @@ def test_additions_of_a_template_are_part_of_the_change() -> None:
     assert "--v: not set → 4 (template templates/kubelet-flags.env.j2)" in reasons
     assert "maxPods: not set → 40 (template templates/kubelet-config.yaml.j2)" in reasons
     assert "--v=4" in got.change.arguments
-    after = applied(kubeadm(), got.change, got.blobs)
+    after = applied(kubeadm(), got.change)
     again = change_for(after, {**DEADLINE, **SERIAL}, replace(POLICY, templates=templates), nodes.node())
     assert isinstance(again, ExcludedNode)
 

@@ -41,7 +41,7 @@ def test_the_drop_in_is_ours_and_the_nodes_own_file_stays(version: str) -> None:
     assert list(texts) == [OURS]
     assert texts[OURS].startswith("# Written by rollout")
     assert texts[OURS].endswith(f"{KIND}registryPullQPS: 20\n")
-    assert change.files[0].before == ""
+    assert change.files[0].before is None
     assert change.files[0].reasons == ("registryPullQPS: not set → 20 (playbook image-pulls)",)
     assert not change.reload
     assert change.config_path == CONFIG

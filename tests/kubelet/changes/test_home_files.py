@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Shadowed
 from rollout.core.model.settings import Setting
-from rollout.core.model.snapshot import Snapshot, digest
+from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 from rollout.kubelet.changes.changes import Proposal
@@ -63,16 +63,15 @@ def test_every_planned_file_may_be_written(name: str) -> None:
     got = decide(found, wanted, LENIENT)
     assert isinstance(got, Proposal), got
     assert got.change.files
-    assert foreign_files(got.change, got.blobs) == ()
+    assert foreign_files(got.change) == ()
     assert foreign_units(got.change) == ()
 
 
 def written(path: str, after: str, before: str = "", mode: str = "644") -> tuple[str, ...]:
     """The message about one more file in a change of the planner."""
     change, _ = proposed(kubeadm(), SERIAL)
-    entry = FileChange(path, digest(before.encode()) if before else "", digest(after.encode()), mode, ())
-    blobs = {digest(text.encode()): text.encode() for text in (before, after)}
-    return foreign_files(replace(change, files=(entry,)), blobs)
+    entry = FileChange(path, before.encode() if before else None, after.encode(), mode=mode)
+    return foreign_files(replace(change, files=(entry,)))
 
 
 CRON = "* * * * * root touch /tmp/owned\n"
@@ -124,7 +123,7 @@ def test_only_plain_absolute_paths(path: str) -> None:
     change, _ = proposed(kubeadm(), SERIAL)
     entry = replace(change.files[0], path=path)
     change = replace(change, files=(entry,), config_path=path)
-    (said,) = foreign_files(change, {entry.after: CONFIG_TEXT.encode(), entry.before: b""})
+    (said,) = foreign_files(change)
     assert said.endswith("it is not an absolute path of plain letters")
 
 
@@ -132,7 +131,7 @@ def test_only_plain_absolute_paths(path: str) -> None:
 def test_a_path_is_plain_if_the_agent_accepts_it(path: str) -> None:
     change, _ = proposed(kubeadm(), SERIAL)
     entry = replace(change.files[0], path=path)
-    said = foreign_files(replace(change, files=(entry,), config_path=path), {entry.after: CONFIG_TEXT.encode()})
+    said = foreign_files(replace(change, files=(entry,), config_path=path))
     try:
         agent_call.status("", measure=Measure(paths=(path,)), sudo=False, deadline=1.0)
     except ValueError:
@@ -147,9 +146,9 @@ def test_no_file_is_created_with_another_mode() -> None:
 
 
 def test_bytes_that_are_no_text_contain_no_settings() -> None:
-    entry = FileChange("/etc/x/y", "", digest(b"\xff"), "644", ())
+    entry = FileChange("/etc/x/y", None, b"\xff")
     change, _ = proposed(kubeadm(), SERIAL)
-    assert len(foreign_files(replace(change, files=(entry,)), {entry.after: b"\xff"})) == 1
+    assert len(foreign_files(replace(change, files=(entry,)))) == 1
 
 
 def test_only_the_kubelet_and_runtimes_are_restarted_and_only_dockerd_is_sent_a_signal() -> None:

@@ -47,7 +47,7 @@ def test_with_all_accepted_a_file_is_created_and_the_kubelet_reads_it() -> None:
         "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nserializeImagePulls: false\n"
     )
     assert texts[DROP_IN].endswith(f"ExecStart=/usr/local/bin/kubelet --network-plugin=cni --v=2 --config={CONFIG}\n")
-    assert [file.before for file in change.files] == ["", ""]
+    assert [file.before for file in change.files] == [None, None]
     assert change.files[1].reasons == (f"--config: not set → {CONFIG} (so that the kubelet reads it)",)
     assert change.config_path == CONFIG
     assert change.arguments == (f"--config={CONFIG}",)

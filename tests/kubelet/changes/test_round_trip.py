@@ -118,8 +118,8 @@ def check(found: Snapshot) -> None:
         return
     for file in got.change.files:
         state = found.files[file.path]
-        assert state.kind == "absent" if file.before == "" else got.blobs[file.before] == state.content
-    after = nodes.applied(found, got.change, got.blobs)
+        assert state.kind == "absent" if file.before is None else file.before == state.content
+    after = nodes.applied(found, got.change)
     assert others(layout.find(after).asked) == others(asked)
     assert isinstance(decide(after, WANTED, MOVE), ExcludedNode)
     check_other_lines(found, got)
@@ -135,7 +135,7 @@ def check_other_lines(found: Snapshot, got: Proposal) -> None:
         if file.path not in {DEB, KUBEADM_FLAGS} or not file.before:
             continue
         variable = "KUBELET_EXTRA_ARGS" if file.path == DEB else "KUBELET_KUBEADM_ARGS"
-        old, new = got.blobs[file.before].decode(), got.blobs[file.after].decode()
+        old, new = file.before.decode(), file.after.decode()
         was = [each for each in env_file.parse(old) if each.name == variable][-1]
         now = [each for each in env_file.parse(new) if each.name == variable][-1]
         assert (old[: was.start], old[was.end :]) == (new[: now.start], new[now.end :])

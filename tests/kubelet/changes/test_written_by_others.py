@@ -203,13 +203,13 @@ def test_only_what_is_wanted_changes(case: Drawn) -> None:
         assert not got.reference.startswith("yaml-"), (case.text, got)
         assert "json parse error" not in got.reason, (case.text, got)
         return
-    after = nodes.applied(case.node, got.change, got.blobs)
+    after = nodes.applied(case.node, got.change)
     again = decide(after, wanted, case.policy)
     assert isinstance(again, ExcludedNode), again
     assert again.standing is Standing.AS_WANTED, again
     for file in got.change.files:
         if file.path == CONFIG:
-            untouched(case, got.blobs[file.after])
+            untouched(case, file.after)
     told = [note for note in got.change.notes if note.startswith("side effect: ")]
     for path in changed(outcome(case.node).effective, outcome(after).effective, case.wanted):
         assert any(note.startswith(f"side effect: {path}: ") for note in told), (path, case.text, told)

@@ -75,7 +75,7 @@ def test_arguments_of_others_survive_and_a_second_plan_is_empty(made: object, wo
     policy = replace(POLICY, templates=shipped())
     got = change_for(found, IMAGE_PULLS, policy, nodes.node())
     assert isinstance(got, Proposal), got
-    after = applied(found, got.change, got.blobs)
+    after = applied(found, got.change)
     again = change_for(after, IMAGE_PULLS, policy, nodes.node())
     assert isinstance(again, ExcludedNode), again
     assert again.reference == "as-wanted"

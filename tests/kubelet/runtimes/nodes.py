@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from rollout.core.model.plan import FileChange
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import FileState, Process, Service, Snapshot, UnitState
 from rollout.kubelet import homes, versions
-from rollout.kubelet.edits import Edit
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes.description import Runtime
 from rollout.kubelet.runtimes.known import describe, runtime_change
@@ -163,7 +163,7 @@ def told(found: Snapshot, runtime: Runtime, setting: Setting) -> str:
     return " | ".join([files, ", ".join(note) or "nobody", change.disruption.value])
 
 
-def added(edit: Edit) -> list[str]:
+def added(edit: FileChange) -> list[str]:
     """Lines that the edit adds, without surrounding blanks and without comments."""
     before = (edit.before or b"").decode().splitlines()
     lines = [line[2:].strip() for line in difflib.ndiff(before, edit.after.decode().splitlines()) if line[:2] == "+ "]

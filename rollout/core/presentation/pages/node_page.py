@@ -82,7 +82,7 @@ def _change(plan: Plan | None, name: str) -> Html:
     change = next(group.change for group in plan.groups if group.name == plan.nodes[name].group)
     units = ", ".join(change.units) or "nothing"
     return raw(
-        *(sections.file_diff(plan, file) for file in change.files),
+        *(sections.file_diff(file) for file in change.files),
         tag("p", f"then restart {units} ({change.disruption.value})"),
         *(tag("p", note, class_="dim") for note in change.notes),
     )

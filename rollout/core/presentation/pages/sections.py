@@ -102,7 +102,7 @@ def changes(plan: Plan, culprits: Collection[str] = ()) -> Html:
     """
     groups = sorted(kinds(plan), key=lambda kind: set(culprits).isdisjoint(kind.nodes))
     glance = tag("ul", [tag("li", f"{why}: {counted(count, 'node')}") for why, count in _reasons(groups)[:MOST_KINDS]])
-    shown = [_kind(plan, kind, opened=at == 0) for at, kind in enumerate(groups[:MOST_KINDS])]
+    shown = [_kind(kind, opened=at == 0) for at, kind in enumerate(groups[:MOST_KINDS])]
     more = len(groups) - MOST_KINDS
     rest = tag("p", f"and {counted(more, 'more kind')} of node, in the plan file", class_="dim") if more > 0 else ""
     return raw(glance, *shown, rest)
@@ -117,24 +117,23 @@ def _reasons(groups: Sequence[ShownGroup]) -> list[tuple[str, int]]:
     return counts.most_common()
 
 
-def _kind(plan: Plan, kind: ShownGroup, *, opened: bool) -> Html:
+def _kind(kind: ShownGroup, *, opened: bool) -> Html:
     change = kind.first.change
     units = ", ".join(change.units)
     return tag(
         "details",
         tag("summary", f"{kind.first.label}: {counted(len(kind.nodes), 'node')}"),
         tag("p", printable(fold(kind.nodes), LONGEST_NODESET), class_="dim"),
-        [file_diff(plan, file) for file in change.files],
+        [file_diff(file) for file in change.files],
         tag("p", f"then restart {units} ({change.disruption.value})"),
         [tag("p", note, class_="dim") for note in change.notes],
         open="open" if opened else None,
     )
 
 
-def file_diff(plan: Plan, file: FileChange) -> Html:
+def file_diff(file: FileChange) -> Html:
     """The reasons of a change to one file, and its diff without secrets."""
-    before = plan.blobs[file.before] if file.before else None
-    shown = [_diff_line(line) for line in diff.unified(before, plan.blobs[file.after], file.path)]
+    shown = [_diff_line(line) for line in diff.unified(file.before, file.after, file.path)]
     reasons = tag("ul", [tag("li", reason) for reason in file.reasons])
     return raw(
         reasons, tag("pre", Html("\n".join(shown)), tabindex="0", role="region", aria_label=f"diff of {file.path}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, service, toml_edit
@@ -30,6 +30,7 @@ from rollout.kubelet.runtimes.description import (
     Wanted,
 )
 from rollout.kubelet.runtimes.outcome import Part, RuntimeChange, TomlKey
+from rollout.kubelet.values import reason
 
 _UNIT = "containerd.service"
 _TRANSFER_DEADLINE = (
@@ -105,7 +106,7 @@ def _key(setting: Setting, row: Row, place: KeyPlace, traps: tuple[str, ...]) ->
 _KEYS: Mapping[str, Callable[[Config, Setting, Row], Part]] = {DEADLINE: _deadline, DOWNLOADS: _downloads}
 
 
-def _edits(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[Edit, ...]:
+def _edits(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[FileChange, ...]:
     """One edit for each file, with all its keys."""
     edits = []
     for file in config.files:
@@ -115,7 +116,7 @@ def _edits(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[Edit, ...]
             text = toml_edit.assign(text, each.keys, each.value, each.path)
         before = None if config.made else file.text.encode()
         if ours:
-            edits.append(Edit(file.path, before, text.encode(), tuple(each.reason for each in ours)))
+            edits.append(FileChange(file.path, before, text.encode(), tuple(each.reason for each in ours)))
     return tuple(edits)
 
 

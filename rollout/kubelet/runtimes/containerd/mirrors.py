@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from rollout.core.model.plan import FileChange
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import node_files, toml_edit
 from rollout.kubelet.runtimes.containerd import configuration
@@ -24,6 +24,7 @@ from rollout.kubelet.runtimes.containerd.configuration import CRI_V2, CRI_V3, Co
 from rollout.kubelet.runtimes.description import Row
 from rollout.kubelet.runtimes.node_files import Files
 from rollout.kubelet.runtimes.outcome import Part, TomlKey
+from rollout.kubelet.values import reason
 
 # hosts.toml: mirrors in the order in which containerd tries them; lines of other authors are kept byte for byte.
 #
@@ -188,7 +189,7 @@ def _config_path(
 
 def _host(
     files: Files, roots: str, host: str, endpoints: object, setting: Setting
-) -> tuple[Edit | None, tuple[str, ...]]:
+) -> tuple[FileChange | None, tuple[str, ...]]:
     path, notes = _path(files, [root for root in roots.split(":") if root], host)
     wanted = tuple(str(endpoint) for endpoint in endpoints) if isinstance(endpoints, list) else ()
     before = node_files.text(files, path)
@@ -197,7 +198,7 @@ def _host(
         return None, ()
     old = ", ".join(hosts(before, path)) if before else ""
     why = reason(f"mirrors of {host}", old or "none", ", ".join(hosts(after, path)), setting)
-    edit = Edit(path, None if before is None else before.encode(), after.encode(), (why,))
+    edit = FileChange(path, None if before is None else before.encode(), after.encode(), (why,))
     certificates = f"{path} is new: certificates beside it are no longer read unless it names them"
     return edit, (*notes, certificates) if before is None else notes
 

@@ -7,10 +7,10 @@ Every release has it (``config/options.go``, 0.2.0 to 0.4.3). Packages start it 
 from __future__ import annotations
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, env_file, unit_file
 from rollout.kubelet.node.layout import LayoutError
@@ -32,6 +32,7 @@ from rollout.kubelet.runtimes.description import (
 from rollout.kubelet.runtimes.dockerd import daemon as dockerd
 from rollout.kubelet.runtimes.outcome import RuntimeChange, together
 from rollout.kubelet.runtimes.service import Command
+from rollout.kubelet.values import reason
 
 _UNIT = "cri-docker.service"
 _DROP_IN = f"/etc/systemd/system/{_UNIT}.d/90-rollout.conf"
@@ -71,7 +72,7 @@ def _flag_change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion |
     _prove(command, written, setting)
     before = node_files.text(snapshot.files, written.path)
     why = reason(DEADLINE_FLAG, asked or "not set", str(setting.value), setting)
-    edit = Edit(written.path, None if before is None else before.encode(), written.text.encode(), (why,))
+    edit = FileChange(written.path, None if before is None else before.encode(), written.text.encode(), (why,))
     notes = (direction.direction(setting, asked or _DEFAULT, _origin(command)), *_traps(version))
     return RuntimeChange(
         (edit,),

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, node_files, service, toml_edit
@@ -32,6 +32,7 @@ from rollout.kubelet.runtimes.description import (
 )
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 from rollout.kubelet.runtimes.service import Command
+from rollout.kubelet.values import reason
 
 _UNIT = "crio.service"
 MAIN, DIRECTORY = "/etc/crio/crio.conf", "/etc/crio/crio.conf.d"
@@ -105,7 +106,7 @@ def _written(snapshot: Snapshot, setting: Setting, row: Row, said: _Said) -> Run
     after = toml_edit.assign(before or "", (*_TABLE, row.key), str(setting.value), DROP_IN)
     now = row.default if said.value is None else said.value
     why = reason(row.key, "not set" if said.value is None else str(said.value), str(setting.value), setting)
-    edit = Edit(DROP_IN, None if before is None else before.encode(), after.encode(), (why,))
+    edit = FileChange(DROP_IN, None if before is None else before.encode(), after.encode(), (why,))
     notes = (direction.direction(setting, now, said.path), *((_SHORT,) if row.default == "10s" else ()))
     return RuntimeChange((edit,), units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)
 

@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, node_files, service
@@ -29,6 +29,7 @@ from rollout.kubelet.runtimes.description import (
 )
 from rollout.kubelet.runtimes.dockerd import stand_in
 from rollout.kubelet.runtimes.outcome import RuntimeChange
+from rollout.kubelet.values import reason
 
 # One top-level key of a JSON file (dockerd's daemon.json), order and spacing kept: only its value's bytes are
 # replaced.
@@ -162,7 +163,7 @@ def change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
         return RuntimeChange(notes=(direction.by_default(setting, str(_DEFAULT), "dockerd"),))
     after = with_member(before or "", _KEY, int(str(setting.value)), path)
     why = reason(_KEY, "not set" if now is None else str(now), str(setting.value), setting)
-    edit = Edit(path, None if before is None else before.encode(), after.encode(), (why,))
+    edit = FileChange(path, None if before is None else before.encode(), after.encode(), (why,))
     way = direction.direction(
         setting, _DEFAULT if now is None else now, path if now is not None else "dockerd's default"
     )
