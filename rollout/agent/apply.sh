@@ -1,8 +1,8 @@
-switch() { # rename every file from old to new, back to back
+apply_switch() { # rename every file from old to new, back to back
   local n above folder
   n=1 above=''
   while [ "$n" -le "$c_files" ]; do
-    load_file "$n"
+    files_load "$n"
     for folder in $f_made; do
       [ -d "$R$folder" ] || mkdir -m 755 "$R$folder" || return 1
       [ -e "$T/beside.$n" ] || above="$above $R${folder%/*}"
@@ -10,98 +10,98 @@ switch() { # rename every file from old to new, back to back
     mv -f "$R$f_new" "$R$f_path" || return 1
     n=$((n + 1))
   done
-  folders
+  files_folders
   # shellcheck disable=SC2086 # a list of paths
-  flush $f_dirs $above || { why="the disk did not take the new files: $undurable" && return 1; }
+  durable_flush $f_dirs $above || { why="the disk did not take the new files: $undurable" && return 1; }
 }
 
-arm() {
+apply_arm() {
   local lost
-  become armed || {
+  receipt_become armed || {
     lost=$undurable
-    abandon
+    staging_abandon
     [ -z "$lost" ] || refuse not-durable "the disk did not take the receipt: $lost"
     refuse state-not-writable "the receipt could not be stored"
   }
-  start_guards
+  guard_start
   guard_is_proven || {
     v_because=$why
-    abandon
+    staging_abandon
     [ "$g_outcome" != sync ] || refuse not-durable "the disk did not take what the guard tried: sync $g_invocation"
     refuse guard-not-proven "$v_because"
   }
 }
 
-refuse_staging() {
+apply_refuse_staging() {
   local lost
   lost=$undurable # abandon syncs too; its result is not that of the staging
-  failed_step
-  abandon
+  staging_failed_step
+  staging_abandon
   [ -z "$lost" ] || refuse not-durable "the disk did not take what was staged: $lost"
   refuse "$s_reference" "$why"
 }
 
-refuse_pulls() { # a restart cancels the image pulls under way. Nothing is waited for between this look and the restart
+apply_refuse_pulls() { # a restart cancels the image pulls under way. Nothing is waited for between this look and the restart
   [ -n "$pulls" ] || return 0
-  read_journal
-  show_pulls
+  pulls_read_journal
+  pulls_show
   [ "$q_count" = 0 ] || [ "$pulls" = override ] || refuse pulls-in-flight "a restart would cancel image pulls, or it is not known whether there are any"
 }
 
-tell_measured() { # for the gates: what this apply has just seen of the kubelet that it restarted, and its files: no further request is needed
+apply_tell_measured() { # for the gates: what this apply has just seen of the kubelet that it restarted, and its files: no further request is needed
   local m_list
-  show_units
+  measure_show_units
   [ -z "$l_lenient" ] || say "lenient $l_lenient"
   [ -z "$h_health" ] || say "healthz $h_health"
   m_list=''
-  each path note_path
-  show_files without
+  each path measure_note_path
+  shown_files_show without
   clock
   say "took $((now - asked_at))"
 }
 
-in_time() { # else an agent that froze during its preparation would change its node when nobody expects it any more
+apply_in_time() { # else an agent that froze during its preparation would change its node when nobody expects it any more
   local taken
   clock
   [ "$now" -ge "$until" ] || return 0
   taken=$(((now - asked_at) / 1000))
-  abandon
+  staging_abandon
   refuse too-late "its preparation took $taken s: it stood still, or is too slow"
 }
 
 apply_locked() {
   local asked lost
-  fence
-  load "$tx" && { show_receipt receipt "$tx" && finish; }
-  refuse_frozen
-  refuse_voided
+  lock_fence
+  receipt_load "$tx" && { receipt_show receipt "$tx" && finish; }
+  freeze_refuse
+  status_refuse_voided
   [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse ended-here "run $run has ended here"
   asked=$tx
-  sweep
-  here "$asked"
-  check_node
-  refuse_pulls
-  accept || refuse_token
-  stage || refuse_staging
-  in_time
-  arm
+  staging_sweep
+  receipt_here "$asked"
+  checks_node
+  apply_refuse_pulls
+  lock_accept || lock_refuse_token
+  staging_make || apply_refuse_staging
+  apply_in_time
+  apply_arm
   until=$((r_deadline - 2000))
   # shellcheck disable=SC2086 # a list of paths
-  digest $f_paths $s_staged
-  each file staged_is || refuse_staging
-  each file check_before || { abandon; refuse drifted "$c_drifted changed while staging"; }
-  in_time
+  files_digest $f_paths $s_staged
+  each file staging_is_as_ordered || apply_refuse_staging
+  each file checks_before || { staging_abandon; refuse drifted "$c_drifted changed while staging"; }
+  apply_in_time
   r_files=$c_files r_state=armed why="a rename failed"
-  if switch && reload_units && restart_units && is_healthy && is_as_ordered; then
+  if apply_switch && restarts_reload && restarts_units && health_is_proven && confirm_is_as_ordered; then
     say "healthy yes $why"
     mv -f "$T/next/finished" "$T/receipt"
-    remember_loaded
+    staging_remember_loaded
     seen=1
   else
     lost=$undurable v_because=$why # the revert looks at the disk anew
     [ -n "$lost" ] || say "healthy no $v_because"
     allow 150
-    if take_back health restart; then unwatched=1; else lost='' && tell_stuck; fi
+    if revert_fully health restart; then unwatched=1; else lost='' && revert_tell_stuck; fi
     [ -z "$lost" ] || say "refused not-durable $v_because"
   fi
 }
@@ -116,10 +116,10 @@ verb_apply() {
   apply_locked 9>&-
   exec 9>&- # the checks below change nothing
   allow $((h_longest / 900 + 20)) # the controller waits no longer
-  [ "$seen$measure" != 11 ] || ! is_restarted "$unit" || tell_measured
-  tell_last_log $((r_deadline - guard * 1000))
-  [ "$unwatched" = 0 ] || { PAYLOAD='' && tell_health; }
-  read_token
+  [ "$seen$measure" != 11 ] || ! health_is_restarted "$unit" || apply_tell_measured
+  last_log_tell $((r_deadline - guard * 1000))
+  [ "$unwatched" = 0 ] || { PAYLOAD='' && health_tell; }
+  lock_read_token
   say "token $k_counter $k_run $k_state"
-  show_receipt receipt "$tx"
+  receipt_show receipt "$tx"
 }

@@ -1,6 +1,6 @@
 # -------------------------------------------------------------------------------------------------------------- apply
 
-check_file() { # N PATH BEFORE AFTER MODE BASE64: into `c_files`, `f_paths`, `c_room`, `c_points` and `c_dots`
+checks_file() { # N PATH BEFORE AFTER MODE BASE64: into `c_files`, `f_paths`, `c_room`, `c_points` and `c_dots`
   local folder
   if [ "$#" -ne 6 ] || ! is_number "$5" || [ "$1" != $((c_files + 1)) ]; then refuse bad-argument "file line $1"; fi
   case $2 in /*/../* | */.. | */./* | *//* | */ | [!/]*) refuse bad-argument "$2" ;; esac
@@ -18,7 +18,7 @@ check_file() { # N PATH BEFORE AFTER MODE BASE64: into `c_files`, `f_paths`, `c_
   case $folder in *.d) c_points="$c_points $folder" c_dots="$c_dots $R$folder" ;; esac # the copies will be in its parent
 }
 
-look_at_paths() { # the state's folder, the targets, their folders and the kubelet's program: one reading of their attributes and one of their mounts
+checks_look_at_paths() { # the state's folder, the targets, their folders and the kubelet's program: one reading of their attributes and one of their mounts
   local above path
   m_list=$SYSTEM above=''
   for path in $f_paths; do
@@ -30,10 +30,10 @@ look_at_paths() { # the state's folder, the targets, their folders and the kubel
   # shellcheck disable=SC2086 # a list of paths
   c_facts=$(stat -L -c '%n %d %s-%Y %i %.9Y %.9Z %h' -- "$S" $m_list $above $f_paths $s_program 2>/dev/null)
   # shellcheck disable=SC2086 # a list of paths
-  read_mounts "$S" $m_list $c_points
+  checks_read_mounts "$S" $m_list $c_points
 }
 
-facts_of() { # PATH: as read, into `c_device`, `c_version`, `c_times` (inode, modification, change) and `c_names`; false if it was not there
+checks_facts_of() { # PATH: as read, into `c_device`, `c_version`, `c_times` (inode, modification, change) and `c_names`; false if it was not there
   local fact line
   fact=''
   IFS=$NL
@@ -47,7 +47,7 @@ facts_of() { # PATH: as read, into `c_device`, `c_version`, `c_times` (inode, mo
   c_device=$1 c_version=$2 c_times="$3 $4 $5" c_names=$6
 }
 
-read_mounts() { # PATH…: of these and of all folders above them, into `c_mounts`
+checks_read_mounts() { # PATH…: of these and of all folders above them, into `c_mounts`
   local patterns path
   patterns='' # of shell words: a pattern has blanks
   for path in "$@"; do
@@ -63,7 +63,7 @@ read_mounts() { # PATH…: of these and of all folders above them, into `c_mount
   c_mounts=$(grep "$@" -e '^[^ ]* [^ ]* [^ ]* [^ ]* / ' "$R/proc/self/mountinfo" 2>/dev/null)
 }
 
-check_mounts() { # a mount of its own (a file, a .d folder) cannot be replaced by a rename
+checks_mounts() { # a mount of its own (a file, a .d folder) cannot be replaced by a rename
   local line own folder
   IFS=$NL
   for line in $c_mounts; do
@@ -74,28 +74,28 @@ check_mounts() { # a mount of its own (a file, a .d folder) cannot be replaced b
   done
   unset IFS
   for folder in $c_dots; do
-    facts_of "$folder" || c_device=''
+    checks_facts_of "$folder" || c_device=''
     own=$c_device
-    facts_of "${folder%/*}" || c_device=none
+    checks_facts_of "${folder%/*}" || c_device=none
     [ "$c_device" = "$own" ] || refuse not-renameable "${folder#"$R"} is on another file system than the folder above it"
   done
 }
 
-check_persistence() { # a reboot must leave all files as they are, or none: else it leaves a third state
+checks_persistence() { # a reboot must leave all files as they are, or none: else it leaves a third state
   local own folder
-  is_persistent "$S" 0 || [ "$c_volatile" = 0 ] || refuse state-not-persistent "$why"
-  facts_of "$S"
+  checks_is_persistent "$S" 0 || [ "$c_volatile" = 0 ] || refuse state-not-persistent "$why"
+  checks_facts_of "$S"
   own=$c_device
   for folder in $m_list; do
-    { facts_of "$folder" && [ "$c_device" = "$own" ]; } || is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it would not agree with $S"
+    { checks_facts_of "$folder" && [ "$c_device" = "$own" ]; } || checks_is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it would not agree with $S"
   done
 }
 
-is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; `why`, if not or if unknown; `c_volatile` if it certainly does not
+checks_is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; `why`, if not or if unknown; `c_volatile` if it certainly does not
   local upper
-  [ "$2" -eq 0 ] || read_mounts "$1"
+  [ "$2" -eq 0 ] || checks_read_mounts "$1"
   c_volatile=0 why="$1 is on a file system of an unknown kind"
-  find_mount "$1" || return 1
+  checks_find_mount "$1" || return 1
   why="$1 is on $c_kind"
   case $c_kind,$c_source in
     tmpfs,* | ramfs,* | *,/dev/ram* | *,/dev/zram*) c_volatile=1 && why="$1 is on $c_kind of $c_source" && return 1 ;;
@@ -107,10 +107,10 @@ is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; `why`, if n
   upper=${c_options##*upperdir=}
   upper=$R${upper%%,*}
   why="$1 is on an overlay whose upper directory cannot be seen"
-  [ -d "$upper" ] && is_persistent "$upper" $(($2 + 1))
+  [ -d "$upper" ] && checks_is_persistent "$upper" $(($2 + 1))
 }
 
-find_mount() { # FOLDER: `c_kind`, `c_source` and `c_options` of its file system
+checks_find_mount() { # FOLDER: `c_kind`, `c_source` and `c_options` of its file system
   local path longest_point line
   path=${1#"$R"}/ c_kind='' longest_point=0
   IFS=$NL
@@ -130,90 +130,90 @@ find_mount() { # FOLDER: `c_kind`, `c_source` and `c_options` of its file system
   [ -n "$c_kind" ]
 }
 
-check_homes() { # only what this node's kubelet, its unit and its runtimes read now is written, whatever the order contains
+checks_homes() { # only what this node's kubelet, its unit and its runtimes read now is written, whatever the order contains
   local so_far m_list
   so_far=$spoken m_list='' c_brief=1
-  show_units
-  note_homes
+  measure_show_units
+  homes_note
   spoken=$so_far c_brief=0 # a snapshot shows units and homes, an apply does not
-  each file check_home
+  each file checks_home
 }
 
-check_home() { # N PATH…
+checks_home() { # N PATH…
   local folder
   case " $m_list " in *" $2 "*) return ;; esac
   case $2 in
     *.conf) case " $m_list " in *" ${2%/*} "*) return ;; esac ;; # a drop-in in a folder that is read
     */hosts.toml) folder=${2%/*} && case " $n_hosts " in *" ${folder%/*} "*) return ;; esac ;;
   esac
-  command_line "$m_pid"
+  homes_command_line "$m_pid"
   [ -n "$n_words" ] || refuse unit-not-running "$unit has no process, so it is unknown whether it reads $2"
   refuse not-a-home "$2 is nothing that the kubelet, its unit or the runtimes read here"
 }
 
-check_before() { is_as "$3" "$2" || { c_drifted=$2 && return 1; }; }
+checks_before() { files_is_as "$3" "$2" || { c_drifted=$2 && return 1; }; }
 
-check_unit() { # NAME: its state allows a change; remembered as it is
-  look_up "$1" || refuse systemd-not-answering "systemctl show $1"
+checks_unit() { # NAME: its state allows a change; remembered as it is
+  processes_look_up "$1" || refuse systemd-not-answering "systemctl show $1"
   case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac # its drop-ins are never read, even after a reload
   [ "$u_reload" != yes ] || refuse need-daemon-reload "$1: its unit files changed since systemd read them"
   [ "$u_load" = loaded ] || refuse unit-not-found "$1 is $u_load"
-  remember "$1"
+  health_remember "$1"
 }
 
-note_restart() { # NAME
+checks_note_restart() { # NAME
   is_name "$1" || refuse bad-argument "unit $1"
   r_units="$r_units${r_units:+ }$1"
 }
 
-note_hangup() { # NAME
+checks_note_hangup() { # NAME
   is_name "$1" || refuse bad-argument "unit $1"
   r_hangups="$r_hangups${r_hangups:+ }$1"
 }
 
-check_units() { # of those concerned, by one answer for them and for the runtimes
+checks_units() { # of those concerned, by one answer for them and for the runtimes
   local name
-  each unit note_restart
-  each hangup note_hangup
-  concern
-  find_runtimes
+  each unit checks_note_restart
+  each hangup checks_note_hangup
+  health_concern
+  processes_find_runtimes
   set -- "$unit"
   for name in $u_runtimes $h_concerned; do
     case " $* " in *" $name "*) ;; *) set -- "$@" "$name" ;; esac
   done
   [ "$measure" = 0 ] || c_measured=$*
-  ask_units "$@"
-  for name in $h_concerned; do check_unit "$name"; done
+  processes_ask_units "$@"
+  for name in $h_concerned; do checks_unit "$name"; done
   for name in $r_hangups; do
-    recall "$h_memory" "$name"
+    health_recall "$h_memory" "$name"
     [ "$h_pid" != 0 ] || refuse unit-not-running "$name has no process that would take a SIGHUP"
   done
 }
 
-check_node() { # all checks that can fail, before any write but those of the lock and the token
+checks_node() { # all checks that can fail, before any write but those of the lock and the token
   local is_machine c_points c_dots c_room space
   read -r is_machine 2>/dev/null <"$R/etc/machine-id"
   [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine, and the plan was made for $machine"
   c_files=0 f_paths='' c_points='' c_dots='' c_room=1024 r_units='' r_hangups='' r_reload=0 h_memory=$NL h_longest=0
-  each file check_file
+  each file checks_file
   [ "$c_files" -gt 0 ] || refuse bad-argument "no file"
-  check_units
-  recall "$h_memory" "$unit"
-  find_kubelet "$h_pid"
-  look_at_paths
-  check_mounts
-  check_persistence
+  checks_units
+  health_recall "$h_memory" "$unit"
+  staging_find_kubelet "$h_pid"
+  checks_look_at_paths
+  checks_mounts
+  checks_persistence
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || refuse not-a-regular-file "${SYSTEM#"$R"}/$BOOT_UNIT"
   ! sync "$S/none" 2>/dev/null || refuse sync-without-names "this node's sync takes no file names, so it cannot report a failure"
   space=$(stat -f -c '%T %a %S' "$S" 2>/dev/null)
-  failed_as $? stat
+  files_failed_as $? stat
   # shellcheck disable=SC2086 # type, free blocks, block size
   set -- $space
   case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac
   [ $((${2-0} * (${3-0} / 512) / 2)) -ge "$c_room" ] || refuse no-room "$c_room KiB are needed in $S"
   [ $((h_longest + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $h_pause, the guard $guard s"
-  check_homes
+  checks_homes
   # shellcheck disable=SC2086 # a list of paths
-  digest $f_paths
-  each file check_before || refuse drifted "$c_drifted changed since it was read"
+  files_digest $f_paths
+  each file checks_before || refuse drifted "$c_drifted changed since it was read"
 }

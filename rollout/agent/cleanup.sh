@@ -1,9 +1,9 @@
-left() { # PATH OR UNIT of ours
+cleanup_left() { # PATH OR UNIT of ours
   e_left=$((e_left + 1))
   say "left $1"
 }
 
-list_left() { # our things outside $S, if any
+cleanup_list_left() { # our things outside $S, if any
   local entry n path name
   e_left=0
   set +f
@@ -13,26 +13,26 @@ list_left() { # our things outside $S, if any
       *-.service.d | *-.timer.d) continue ;; # others may have drop-ins for all guards
       "$SYSTEM/$BOOT_UNIT.d") entry=$entry/$SHIELD ;;
     esac
-    if [ -e "$entry" ] || [ -L "$entry" ]; then left "${entry#"$R"}"; fi
+    if [ -e "$entry" ] || [ -L "$entry" ]; then cleanup_left "${entry#"$R"}"; fi
   done
   for entry in "$S"/tx/*; do
     set -f
-    here "${entry##*/}"
+    receipt_here "${entry##*/}"
     n=1
     while [ -e "$T/file.$n" ]; do
-      load_file "$n" || f_path=/none f_made=""
-      near "$n"
-      for path in "$f_near.old" "$f_near.new" "$f_near.try" "$f_near.tried"; do [ ! -e "$R$path" ] || left "$path"; done
+      files_load "$n" || f_path=/none f_made=""
+      revert_near "$n"
+      for path in "$f_near.old" "$f_near.new" "$f_near.try" "$f_near.tried"; do [ ! -e "$R$path" ] || cleanup_left "$path"; done
       path=${f_path%/*}/.rollout-$tx.$n.try # the same, where copies are kept beside the file
-      [ "$path" = "$f_near.try" ] || [ ! -e "$R$path" ] || left "$path"
+      [ "$path" = "$f_near.try" ] || [ ! -e "$R$path" ] || cleanup_left "$path"
       n=$((n + 1))
     done
   done
   set -f
-  for name in $e_guards; do left "$name"; done
+  for name in $e_guards; do cleanup_left "$name"; done
 }
 
-list_guards() { # timers and services of ours that systemd knows, into `e_guards`
+cleanup_list_guards() { # timers and services of ours that systemd knows, into `e_guards`
   local shown line
   shown=$(lastly 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null)
   e_guards=''
@@ -43,10 +43,10 @@ list_guards() { # timers and services of ours that systemd knows, into `e_guards
   unset IFS
 }
 
-forget_guards() { # of finished transactions: a confirm may have died before it disarmed. Units in systemd's memory, and the files where systemd
+cleanup_forget_guards() { # of finished transactions: a confirm may have died before it disarmed. Units in systemd's memory, and the files where systemd
   # keeps them: after a reload that came between, it may have a file without a unit
   local idle files_of_idle entry name other
-  list_guards
+  cleanup_list_guards
   idle='' files_of_idle=''
   set +f
   set -- "$RUNTIME"/rollout-[gw]*[!-].*.d "$TRANSIENT"/rollout-guard-* "$TRANSIENT"/rollout-watch-*
@@ -60,8 +60,8 @@ forget_guards() { # of finished transactions: a confirm may have died before it 
       *) continue ;;
     esac
     other=${other%.d}
-    load_known "${other%.*}"
-    ! is_unsettled || continue
+    receipt_load_known "${other%.*}"
+    ! durable_is_unsettled || continue
     case $r_state,$entry in
       armed,* | reverting,*) ;;
       *,/*) [ ! -e "$entry" ] || files_of_idle="$files_of_idle $entry" ;;
@@ -74,46 +74,46 @@ forget_guards() { # of finished transactions: a confirm may have died before it 
   # shellcheck disable=SC2086 # a list of paths
   [ -z "$files_of_idle" ] || rm -rf $files_of_idle
   case $e_busy,$e_guards in
-    0,*"$BOOT_UNIT"*) forget_boot_unit ;;
+    0,*"$BOOT_UNIT"*) cleanup_forget_boot_unit ;;
     *) [ -n "$idle" ] || return 0 ;;
   esac
-  list_guards
+  cleanup_list_guards
 }
 
-forget_boot_unit() { # in systemd's memory: a reload for a new drop-in had read it too; and a failed unit is remembered without its file
+cleanup_forget_boot_unit() { # in systemd's memory: a reload for a new drop-in had read it too; and a failed unit is remembered without its file
   bounded 30 systemctl daemon-reload >/dev/null 2>&1
   bounded 5 systemctl reset-failed "$BOOT_UNIT" >/dev/null 2>&1 || :
 }
 
-withdraw() { # remove what finished transactions have outside $S
+cleanup_withdraw() { # remove what finished transactions have outside $S
   local name
-  transactions
+  receipt_list
   e_busy=0
   for name in $r_all; do
-    load_known "$name"
-    has_ended || e_busy=1
+    receipt_load_known "$name"
+    durable_has_ended || e_busy=1
   done
   for name in $r_all; do
-    load_known "$name"
-    ! is_unsettled || continue
-    case $r_state in confirmed) unstage ;; reverted) tidy ;; esac
+    receipt_load_known "$name"
+    ! durable_is_unsettled || continue
+    case $r_state in confirmed) revert_unstage ;; reverted) revert_tidy ;; esac
   done
-  [ "$e_busy" = 1 ] || { remove_strays && remove_boot_unit; }
-  forget_guards
+  [ "$e_busy" = 1 ] || { staging_remove_strays && guard_remove_boot_unit; }
+  cleanup_forget_guards
 }
 
-flush_removed() { # every folder in which something of ours was removed, by this verb or by an earlier one: else a power cut restores it
+cleanup_flush_removed() { # every folder in which something of ours was removed, by this verb or by an earlier one: else a power cut restores it
   local name n f_paths entry
   set -- "$SYSTEM" "${WANTED%/*}" "$S/tx" "$S" "${S%/*}"
   for name in $r_all; do
-    here "$name"
+    receipt_here "$name"
     set -- "$@" "$T" "$T/next"
     n=1 f_paths=''
     while [ -e "$T/file.$n" ]; do
-      load_file "$n" && near "$n" && set -- "$@" "$R${f_near%/*}" && f_paths="$f_paths $R$f_path"
+      files_load "$n" && revert_near "$n" && set -- "$@" "$R${f_near%/*}" && f_paths="$f_paths $R$f_path"
       n=$((n + 1))
     done
-    folders
+    files_folders
     # shellcheck disable=SC2086 # a list of paths
     set -- "$@" $f_dirs
   done
@@ -121,17 +121,17 @@ flush_removed() { # every folder in which something of ours was removed, by this
     shift
     case " $* " in *" $entry "*) ;; *) [ ! -d "$entry" ] || set -- "$@" "$entry" ;; esac
   done
-  flush "$@"
+  durable_flush "$@"
 }
 
 cleanup_locked() {
-  fence
-  withdraw
+  lock_fence
+  cleanup_withdraw
   [ ! -e "$FORGOTTEN" ] || rm -rf "$FORGOTTEN"
   drop "$S/touched.new"
-  if write_token ended; then forget_voids; else say "say token-not-stored the disk takes no write"; fi # only a durable token refuses what was void
-  list_left
-  flush_removed || left "what was removed, after a power cut: $undurable"
+  if lock_write_token ended; then status_forget_voids; else say "say token-not-stored the disk takes no write"; fi # only a durable token refuses what was void
+  cleanup_list_left
+  cleanup_flush_removed || cleanup_left "what was removed, after a power cut: $undurable"
 }
 
 verb_cleanup() {
@@ -140,30 +140,30 @@ verb_cleanup() {
   cleanup_locked 9>&-
 }
 
-forget_locked() { # one rename removes the whole state: a concurrent verb finds all of it or none
+cleanup_forget_locked() { # one rename removes the whole state: a concurrent verb finds all of it or none
   local name
-  fence
-  refuse_frozen "; an unfreeze comes first"
-  transactions
+  lock_fence
+  freeze_refuse "; an unfreeze comes first"
+  receipt_list
   for name in $r_all; do
-    load_known "$name"
+    receipt_load_known "$name"
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
   done
-  withdraw
+  cleanup_withdraw
   [ "$e_busy" = 0 ] || refuse not-durable "the disk has not taken the last receipt: $undurable"
   rm -rf "$FORGOTTEN"
-  list_left
+  cleanup_list_left
   [ "$e_left" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"
   [ ! -L "$S" ] || refuse not-renameable "/var/lib/rollout is a symbolic link"
-  flush_removed || refuse not-durable "the disk did not take what was removed: $undurable" # else a power cut restores a boot unit without its program
+  cleanup_flush_removed || refuse not-durable "the disk did not take what was removed: $undurable" # else a power cut restores a boot unit without its program
   mv "$S" "$FORGOTTEN" 2>/dev/null || refuse not-renameable "/var/lib/rollout is a mount of its own, or the disk takes no write"
-  flush "${S%/*}" || refuse not-durable "the disk did not take the removal of the state: $undurable" # a part of it could come back
+  durable_flush "${S%/*}" || refuse not-durable "the disk did not take the removal of the state: $undurable" # a part of it could come back
 }
 
-erase() { # remove what a forget has put aside; nothing uses it
+cleanup_erase() { # remove what a forget has put aside; nothing uses it
   local entry
   rm -rf "$FORGOTTEN"
-  flush "${S%/*}" || say "left what was removed, after a power cut: $undurable"
+  durable_flush "${S%/*}" || say "left what was removed, after a power cut: $undurable"
   for entry in "$S" "$FORGOTTEN"; do [ ! -e "$entry" ] || say "left ${entry#"$R"}"; done
 }
 
@@ -172,7 +172,7 @@ verb_forget() {
   allow 60
   if [ -d "$S" ]; then
     lock
-    forget_locked 9>&-
+    cleanup_forget_locked 9>&-
   fi
-  erase 9>&-
+  cleanup_erase 9>&-
 }

@@ -7,43 +7,43 @@
 # The node's journal has a line for each verb: sudo's log shows only the start of the conversation. One process writes them
 # all, from descriptor 3 of this shell. A verb does not wait for a journal that hangs, but the end of a conversation does.
 
-serve() { # frames of standard input, until it ends or is no frame. The status is that of the last verb
+conversation_serve() { # frames of standard input, until it ends or is no frame. The status is that of the last verb
   if command -v logger >/dev/null; then
     exec 4>&1
-    t_status=$({ { frames 3>&1 >&4 4>&- 5>&- && echo "$t_status" >&5; } | logger -t rollout >/dev/null 2>&1 4>&- 5>&-; } 5>&1)
+    t_status=$({ { conversation_frames 3>&1 >&4 4>&- 5>&- && echo "$t_status" >&5; } | logger -t rollout >/dev/null 2>&1 4>&- 5>&-; } 5>&1)
   else
-    frames 3>/dev/null
+    conversation_frames 3>/dev/null
   fi
   return "${t_status:-1}"
 }
 
-frames() { # into `t_status`: the status of the last verb
+conversation_frames() { # into `t_status`: the status of the last verb
   local t_shell nonce size t_order
   t_status=0
   read -r t_shell _ </proc/self/stat
   born "$t_shell" && t_born=$p_born
   while IFS=' ' read -r nonce size t_order && is_name "$nonce" && is_number "$size"; do
-    take "$size" || { say "refused torn-program the request arrived incomplete" && tell && t_status=1 && return; }
+    conversation_take "$size" || { say "refused torn-program the request arrived incomplete" && tell && t_status=1 && return; }
     spoken="begin $nonce$NL"
-    own </dev/null 3>&-
+    conversation_own </dev/null 3>&-
     # shellcheck disable=SC2086 # split into words
     [ -z "$t_order" ] || (main $t_order) </dev/null 3>&- # no child of a verb may hold the end of the conversation up
     t_status=$? spoken=''
     printf 'over %s %s\n' "$nonce" "$t_status"
-    [ "$t_status" -eq 0 ] || log "${t_order%% *}: ended with status $t_status"
+    [ "$t_status" -eq 0 ] || conversation_log "${t_order%% *}: ended with status $t_status"
   done
 }
 
-own() { # before the first verb that writes: only root could change what is checked here, so one look serves the conversation
+conversation_own() { # before the first verb that writes: only root could change what is checked here, so one look serves the conversation
   [ "$t_owned" = 0 ] || return 0
   case $t_order in
     *' claim=1'*) ;;
     '' | snapshot* | verify* | status*) return 0 ;;
   esac
-  ! is_ours || t_owned=1
+  ! lock_is_ours || t_owned=1
 }
 
-take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there are fewer
+conversation_take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there are fewer
   PAYLOAD=''
   [ "$1" -gt 0 ] || return 0
   PAYLOAD=$(dd bs="$1" count=1 iflag=fullblock 2>/dev/null && echo .) # the shell itself would read ahead
@@ -51,6 +51,6 @@ take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there ar
   [ "${#PAYLOAD}" -eq "$1" ]
 }
 
-log() { # TEXT: to the node's journal. A verb may outlive its conversation, and the number may be another process's by then
+conversation_log() { # TEXT: to the node's journal. A verb may outlive its conversation, and the number may be another process's by then
   ! born "${t_shell-0}" || [ "$p_born" != "${t_born-}" ] || { printf '%s\n' "$1" >>"/proc/$t_shell/fd/3"; } 2>/dev/null || :
 }

@@ -10,7 +10,7 @@
 # Where a result is not known, the same sync proves nothing. The bytes go into a new inode, which is synced and renamed.
 # A transaction's folder notes such a sync before it starts (`unsettled`), so that whatever verb of this boot comes next does that.
 
-flush() { # FILE OR DIRECTORY…: sync. False if its success was not seen; then `undurable` has the reason
+durable_flush() { # FILE OR DIRECTORY…: sync. False if its success was not seen; then `undurable` has the reason
   local d_until d_child
   clock
   d_until=$((until > now + 1000 ? until : now + 1000))
@@ -20,16 +20,16 @@ flush() { # FILE OR DIRECTORY…: sync. False if its success was not seen; then 
     command eval 'sync "$@" >/dev/null 2>&1 & d_status=' 2>/dev/null # without `command`, a fork that fails would end dash
     if [ -z "$d_status" ]; then
       d_child=$!
-      await || { [ -z "$d_haste" ] || { d_late="$d_late $d_child:$d_birth" && return; }; }
+      durable_await || { [ -z "$d_haste" ] || { d_late="$d_late $d_child:$d_birth" && return; }; }
     fi
     clock
     case $d_status in 126 | 127) [ $((now + 500)) -ge "$d_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac
-    judge
+    durable_judge
     return
   done
 }
 
-await() { # the end of `d_child`, until `d_until`: its `d_status`; false if it has not ended
+durable_await() { # the end of `d_child`, until `d_until`: its `d_status`; false if it has not ended
   local rest
   d_birth='' d_status='' rest=1
   while born "$d_child" && [ "$p_born" = "${d_birth:-$p_born}" ]; do
@@ -44,7 +44,7 @@ await() { # the end of `d_child`, until `d_until`: its `d_status`; false if it h
   d_status=$?
 }
 
-judge() { # `d_status` of a sync, empty if it has not ended: false, and `undurable`, if that is no success. A failure stays
+durable_judge() { # `d_status` of a sync, empty if it has not ended: false, and `undurable`, if that is no success. A failure stays
   local reason
   case $d_status in
     0) return ;;
@@ -53,68 +53,68 @@ judge() { # `d_status` of a sync, empty if it has not ended: false, and `undurab
     12? | 1[3-9]? | 2??) reason='sync was killed' ;;
     *) reason='sync failed' ;;
   esac
-  is_lost || undurable=$reason
+  durable_is_lost || undurable=$reason
   return 1
 }
 
-is_lost() { [ "$undurable" = 'sync failed' ]; } # the disk itself reported it
+durable_is_lost() { [ "$undurable" = 'sync failed' ]; } # the disk itself reported it
 
-flush_soon() { # FILE OR DIRECTORY…: like flush, but what a disk needs longer for is left to `flush_rest`: the restart must not wait for it
+durable_flush_soon() { # FILE OR DIRECTORY…: like flush, but what a disk needs longer for is left to `durable_flush_rest`: the restart must not wait for it
   d_haste=30
-  flush "$@"
+  durable_flush "$@"
   d_haste=''
 }
 
-flush_rest() { # the results that `flush_soon` did not wait for
+durable_flush_rest() { # the results that `durable_flush_soon` did not wait for
   local d_until entry d_child
   clock
   d_until=$((until > now + 1000 ? until : now + 1000))
   for entry in $d_late; do
     d_child=${entry%:*}
-    await || :
-    judge || :
+    durable_await || :
+    durable_judge || :
   done
   d_late=''
 }
 
-unsettle() { # the loaded transaction's next sync may end without a result. Best effort on a full disk
+durable_unsettle() { # the loaded transaction's next sync may end without a result. Best effort on a full disk
   boot_id
   printf '%s\n' "$boot" 2>/dev/null >"$T/unsettled" || :
 }
 
-settled() { true 2>/dev/null >"$T/unsettled" || :; }
+durable_settled() { true 2>/dev/null >"$T/unsettled" || :; }
 
-is_unsettled() { # what one boot wrote, another one reads from the disk
+durable_is_unsettled() { # what one boot wrote, another one reads from the disk
   local unsettled
   [ -s "$T/unsettled" ] && boot_id && read -r unsettled <"$T/unsettled" && [ "$unsettled" = "$boot" ]
 }
 
-seal() { # the loaded transaction's receipt, if no sync after its rename is known to have succeeded: the same bytes in a new inode
-  is_unsettled || return 0
-  printf %s "$r_text" 2>/dev/null >"$T/receipt.new" && flush "$T/receipt.new" && mv -f "$T/receipt.new" "$T/receipt" && flush "$T" && settled
+durable_seal() { # the loaded transaction's receipt, if no sync after its rename is known to have succeeded: the same bytes in a new inode
+  durable_is_unsettled || return 0
+  printf %s "$r_text" 2>/dev/null >"$T/receipt.new" && durable_flush "$T/receipt.new" && mv -f "$T/receipt.new" "$T/receipt" && durable_flush "$T" && durable_settled
 }
 
-has_ended() { # the loaded transaction needs no guard any more: neither by its receipt nor by the one that the disk may still have
-  case $r_state in '') ;; armed | reverting) return 1 ;; *) seal ;; esac
+durable_has_ended() { # the loaded transaction needs no guard any more: neither by its receipt nor by the one that the disk may still have
+  case $r_state in '') ;; armed | reverting) return 1 ;; *) durable_seal ;; esac
 }
 
-renew() { # the same for the old files that an earlier revert restored. Their new ones are not needed any more: their names are free
+durable_renew() { # the same for the old files that an earlier revert restored. Their new ones are not needed any more: their names are free
   local n
   n=1
   while [ "$n" -le "$r_files" ]; do
-    load_file "$n" || return 1
-    if [ "$f_before" != absent ] && is_as "$f_before" "$f_path"; then
-      drop "$R$f_new" && cp -a "$R$f_path" "$R$f_new" && flush "$R$f_new" && let_go 30 mv -f "$R$f_new" "$R$f_path" || return 1
+    files_load "$n" || return 1
+    if [ "$f_before" != absent ] && files_is_as "$f_before" "$f_path"; then
+      drop "$R$f_new" && cp -a "$R$f_path" "$R$f_new" && durable_flush "$R$f_new" && let_go 30 mv -f "$R$f_new" "$R$f_path" || return 1
     fi
     n=$((n + 1))
   done
 }
 
-keep_trying() { # of the loaded transaction, not ended: a guard in this boot, unless a verb is at work, or nothing in this boot can end it
+durable_keep_trying() { # of the loaded transaction, not ended: a guard in this boot, unless a verb is at work, or nothing in this boot can end it
   local shown
-  { [ "$r_state" = reverting ] || is_unsettled || { [ "$r_state" = armed ] && boot_id && [ "$r_boot" != "$boot" ]; }; } && command -v flock >/dev/null && flock -n "$S/lock" true || return 0
-  read_stuck
+  { [ "$r_state" = reverting ] || durable_is_unsettled || { [ "$r_state" = armed ] && boot_id && [ "$r_boot" != "$boot" ]; }; } && command -v flock >/dev/null && flock -n "$S/lock" true || return 0
+  revert_read_stuck
   [ "$v_stuck" != not-durable ] || return 0
   shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
-  case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_timer 5 --no-block || : ;; esac
+  case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) guard_start_timer 5 --no-block || : ;; esac
 }

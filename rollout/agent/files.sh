@@ -1,6 +1,6 @@
 # -------------------------------------------------------------------------------------------------------------- files
 
-load_file() { # N: what to do with file N into f_…; paths as the node sees them, "-" for none. Read once, then kept in `f_notes`
+files_load() { # N: what to do with file N into f_…; paths as the node sees them, "-" for none. Read once, then kept in `f_notes`
   local line noted
   f_path='' f_before='' f_after='' f_old='' f_new='' f_made=''
   set -- "$T/file.$1"
@@ -22,7 +22,7 @@ load_file() { # N: what to do with file N into f_…; paths as the node sees the
   f_made=$*
 }
 
-digest() { # PATH…: sums, for is_as; one process for all that are there: some versions end at the first that is not
+files_digest() { # PATH…: sums, for files_is_as; one process for all that are there: some versions end at the first that is not
   local digestible
   f_digested=" $*"
   for digestible in "$@"; do
@@ -32,27 +32,26 @@ digest() { # PATH…: sums, for is_as; one process for all that are there: some 
   f_sums=$NL
   [ "$#" -gt 0 ] || return 0
   f_sums=$(sha256sum -- "$@" 2>/dev/null)
-  failed_as $? sha256sum
+  files_failed_as $? sha256sum
   f_sums=$NL$f_sums$NL
 }
 
-failed_as() { # STATUS PROGRAM: it was not started, or was killed: what it would have shown is unknown. A trigger tries again, a verb refuses.
+files_failed_as() { # STATUS PROGRAM: it was not started, or was killed: what it would have shown is unknown. A trigger tries again, a verb refuses.
   # One that failed has shown a part: a revert does what it can, and a change refuses
   case $1,$verb in
     0,* | 1,guard | 1,watch | 1,boot | 1,revert | 1,status | 1,verify | 1,snapshot) return 0 ;;
-    *,boot) give_up ;;
-    *,guard | *,watch) exit 1 ;;
+    *,guard | *,watch | *,boot) exit 1 ;;
   esac
   tell_end "$1"
   refuse program-failed "$2 $w_ended"
 }
 
-lacks_sum() { # PATH: a regular file of which `digest` got no sum
+files_lacks_sum() { # PATH: a regular file of which `files_digest` got no sum
   [ -f "$R$1" ] && [ ! -L "$R$1" ] || return 1
   case $f_sums in *"  $R$1$NL"*) return 1 ;; esac
 }
 
-is_as() { # DIGEST PATH: a regular file that had this digest when `digest` ran; or `absent`, and there is no file
+files_is_as() { # DIGEST PATH: a regular file that had this digest when `files_digest` ran; or `absent`, and there is no file
   if [ "$1" = absent ]; then
     [ ! -e "$R$2" ] && [ ! -L "$R$2" ]
   else
@@ -61,17 +60,17 @@ is_as() { # DIGEST PATH: a regular file that had this digest when `digest` ran; 
   fi
 }
 
-targets() { # the targets of the loaded receipt into `f_paths`; into `f_copies` the old files that may not hold the old bytes any more
+files_targets() { # the targets of the loaded receipt into `f_paths`; into `f_copies` the old files that may not hold the old bytes any more
   local n
   f_paths='' f_copies='' n=1
   while [ "$n" -le "$r_files" ]; do
-    load_file "$n" && f_paths="$f_paths $R$f_path"
+    files_load "$n" && f_paths="$f_paths $R$f_path"
     if [ -e "$T/beside.$n" ] || [ -e "$T/twin.$n" ]; then f_copies="$f_copies $R$f_old"; fi
     n=$((n + 1))
   done
 }
 
-folders() { # the existing folders of `f_paths` into `f_dirs`
+files_folders() { # the existing folders of `f_paths` into `f_dirs`
   local path
   f_dirs=''
   for path in $f_paths; do

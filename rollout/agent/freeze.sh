@@ -4,7 +4,7 @@
 # began before. The file is kept after an unfreeze, so that a delayed older freeze is fenced. Its token is apart from that of runs:
 # a freeze does not fence the run in progress.
 
-read_freeze() { # the newest freeze or unfreeze that this node accepted. What cannot be read counts as a freeze
+freeze_read() { # the newest freeze or unfreeze that this node accepted. What cannot be read counts as a freeze
   z_counter=0 z_name=- z_state=open z_who=- z_why=-
   [ -e "$S/freeze" ] || [ -L "$S/freeze" ] || return 0
   read -r z_counter z_name z_state z_who z_why 2>/dev/null <"$S/freeze"
@@ -12,37 +12,37 @@ read_freeze() { # the newest freeze or unfreeze that this node accepted. What ca
   z_counter=0 z_name=- z_state=frozen z_who=- z_why=-
 }
 
-show_freeze() { # of read_freeze, if it is one; true if it is
+freeze_show() { # of freeze_read, if it is one; true if it is
   [ "$z_state" = frozen ] && say "fact frozen $z_counter $z_name $z_who $z_why"
 }
 
-refuse_frozen() { # [TEXT]
-  read_freeze
-  ! show_freeze || refuse frozen "since token $z_counter of $z_name${1-}"
+freeze_refuse() { # [TEXT]
+  freeze_read
+  ! freeze_show || refuse frozen "since token $z_counter of $z_name${1-}"
 }
 
-note_who() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument who ;; *) z_who=$1 ;; esac; } # BASE64, into `z_who`
-note_why() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument why ;; *) z_why=$1 ;; esac; } # the same, into `z_why`
+freeze_note_who() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument who ;; *) z_who=$1 ;; esac; } # BASE64, into `z_who`
+freeze_note_why() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument why ;; *) z_why=$1 ;; esac; } # the same, into `z_why`
 
 freeze_locked() { # STATE: in force by one rename
-  read_token
-  read_freeze
+  lock_read_token
+  freeze_read
   [ "$z_counter $z_name $z_state" != "$counter $run $1" ] || return 0
   [ "$counter" -ge "$k_counter" ] || refuse fenced "this node has accepted token $k_counter of run $k_run"
   [ "$counter" -gt "$z_counter" ] || refuse fenced "this node has accepted token $z_counter of $z_name"
   z_who=- z_why=-
-  each who note_who
-  each why note_why
-  if ! { printf '%s %s %s %s %s\n' "$counter" "$run" "$1" "$z_who" "$z_why" 2>/dev/null >"$S/freeze.new" && flush "$S/freeze.new" &&
-    mv -f "$S/freeze.new" "$S/freeze" && flush "$S" "${S%/*}"; }; then refuse_token; fi
+  each who freeze_note_who
+  each why freeze_note_why
+  if ! { printf '%s %s %s %s %s\n' "$counter" "$run" "$1" "$z_who" "$z_why" 2>/dev/null >"$S/freeze.new" && durable_flush "$S/freeze.new" &&
+    mv -f "$S/freeze.new" "$S/freeze" && durable_flush "$S" "${S%/*}"; }; then lock_refuse_token; fi
 }
 
 freeze() { # STATE
   allow 60
   lock
   freeze_locked "$1" 9>&-
-  read_freeze
-  show_freeze || :
+  freeze_read
+  freeze_show || :
 }
 
 verb_freeze() { freeze frozen; }

@@ -9,7 +9,7 @@ RUNTIME=$R/run/systemd/system
 TRANSIENT=$R/run/systemd/transient
 SHIELD='~~~~~~~~-rollout.conf'
 
-shield() { # RESTART TYPE SECONDS COMMAND [BEFORE [AFTER]]: the drop-in of a service that runs COMMAND, with so many seconds to start
+guard_shield() { # RESTART TYPE SECONDS COMMAND [BEFORE [AFTER]]: the drop-in of a service that runs COMMAND, with so many seconds to start
   local defaults
   defaults=yes # dependencies of its own has only the boot unit
   [ "$2" = simple ] || defaults=no
@@ -41,47 +41,47 @@ shield() { # RESTART TYPE SECONDS COMMAND [BEFORE [AFTER]]: the drop-in of a ser
     IOWeight= IODeviceWeight= IOReadBandwidthMax= IOWriteBandwidthMax= IOReadIOPSMax= IOWriteIOPSMax= DevicePolicy=auto DeviceAllow= \
     IPAddressAllow= IPAddressDeny= IPIngressFilterPath= IPEgressFilterPath= BPFProgram= SocketBindAllow= SocketBindDeny= \
     RestrictNetworkInterfaces= ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto
-  write_lines 8192 "$@"
+  guard_write_lines 8192 "$@"
 }
 
-write_lines() { # SIZE LINE…: and the description; filled up to so many bytes
+guard_write_lines() { # SIZE LINE…: and the description; filled up to so many bytes
   local size lines
   size=$1
   shift
-  describe
+  guard_describe
   IFS=$NL
   lines="$*"
   unset IFS
   printf "%-$((size - 1))s\n" "$lines${NL}[Unit]${NL}Description=$g_described$NL"
 }
 
-describe() { g_described="rollout: a guard with all settings of its own"; } # of every transaction: systemd may still have the boot unit of an earlier one
+guard_describe() { g_described="rollout: a guard with all settings of its own"; } # of every transaction: systemd may still have the boot unit of an earlier one
 
-shield_guards() { # SECONDS: of the timer, which fires after so many, of its service and of the watch; and room for what systemd writes of them
+guard_shield_units() { # SECONDS: of the timer, which fires after so many, of its service and of the watch; and room for what systemd writes of them
   local shielded
   umask 022
-  runtime_folders
+  guard_runtime_folders
   g_watch="/bin/sh $T/agent watch $tx $(((r_deadline + 10999) / 1000))"
   # shellcheck disable=SC2086 # a list of paths
   { [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ] || mkdir -p $g_folders; } &&
-    shield on-failure simple infinity "/bin/sh $T/agent guard $tx" 1<>"$RUNTIME/rollout-guard-$tx.service.d/$SHIELD" &&
-    shield on-failure simple 25 "$g_watch" "/bin/sh $T/agent try $tx" 1<>"$RUNTIME/rollout-watch-$tx.service.d/$SHIELD" &&
-    write_lines 1024 '[Unit]' ConditionPathExists= AssertPathExists= StartLimitIntervalSec=0 JobTimeoutSec=infinity StopWhenUnneeded=no \
+    guard_shield on-failure simple infinity "/bin/sh $T/agent guard $tx" 1<>"$RUNTIME/rollout-guard-$tx.service.d/$SHIELD" &&
+    guard_shield on-failure simple 25 "$g_watch" "/bin/sh $T/agent try $tx" 1<>"$RUNTIME/rollout-watch-$tx.service.d/$SHIELD" &&
+    guard_write_lines 1024 '[Unit]' ConditionPathExists= AssertPathExists= StartLimitIntervalSec=0 JobTimeoutSec=infinity StopWhenUnneeded=no \
       RefuseManualStart=no RefuseManualStop=no IgnoreOnIsolate=yes '[Timer]' OnActiveSec= "OnActiveSec=$1" AccuracySec=100ms \
       RandomizedDelaySec=0 FixedRandomDelay=no OnClockChange=no OnTimezoneChange=no WakeSystem=no Persistent=no RemainAfterElapse=no \
-      1<>"$RUNTIME/rollout-guard-$tx.timer.d/$SHIELD" && keep_room
+      1<>"$RUNTIME/rollout-guard-$tx.timer.d/$SHIELD" && guard_keep_room
   shielded=$?
   umask 077
   return "$shielded"
 }
 
-keep_room() { printf %32768s . >"$RUNTIME/rollout-guard-$tx.timer.d/room"; } # in /run, which may be full when the guard is started again
+guard_keep_room() { printf %32768s . >"$RUNTIME/rollout-guard-$tx.timer.d/room"; } # in /run, which may be full when the guard is started again
 
-runtime_folders() { # of the loaded transaction's drop-ins
+guard_runtime_folders() { # of the loaded transaction's drop-ins
   g_folders="$RUNTIME/rollout-guard-$tx.timer.d $RUNTIME/rollout-guard-$tx.service.d $RUNTIME/rollout-watch-$tx.service.d"
 }
 
-write_boot_unit() { # before the units of `h_concerned`, with the mounts of `f_dirs`; durable only after the caller's flush
+guard_write_boot_unit() { # before the units of `h_concerned`, with the mounts of `f_dirs`; durable only after the caller's flush
   local path mounts written
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || return 1 # masked, or a link that leads the write elsewhere
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
@@ -89,7 +89,7 @@ write_boot_unit() { # before the units of `h_concerned`, with the mounts of `f_d
   for path in $f_dirs; do mounts="$mounts${path#"$R"} "; done
   umask 022
   # no default dependencies: they would order it after the target that wants it
-  { [ -d "$SYSTEM/$BOOT_UNIT.d" ] || mkdir "$SYSTEM/$BOOT_UNIT.d"; } && shield no oneshot 60 "/bin/sh $T/agent boot" '' "/bin/sh $T/agent after" >"$SYSTEM/$BOOT_UNIT.d/$SHIELD" &&
+  { [ -d "$SYSTEM/$BOOT_UNIT.d" ] || mkdir "$SYSTEM/$BOOT_UNIT.d"; } && guard_shield no oneshot 60 "/bin/sh $T/agent boot" '' "/bin/sh $T/agent after" >"$SYSTEM/$BOOT_UNIT.d/$SHIELD" &&
     printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
       "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $h_concerned" "Conflicts=shutdown.target" \
       "RequiresMountsFor=/var/lib/rollout $mounts" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
@@ -101,10 +101,10 @@ write_boot_unit() { # before the units of `h_concerned`, with the mounts of `f_d
   { [ -L "$WANTED" ] && [ "$WANTED" -ef "$SYSTEM/$BOOT_UNIT" ]; } || { drop "$WANTED" && ln -s "../$BOOT_UNIT" "$WANTED"; }
 }
 
-remove_boot_unit() { # FOLDER…: these folders of ours; and the boot unit, if it serves no other transaction
+guard_remove_boot_unit() { # FOLDER…: these folders of ours; and the boot unit, if it serves no other transaction
   local gone ours entry
   gone='' ours=''
-  is_needed_by_others || ours="$WANTED $WANTED_ONCE $SYSTEM/$BOOT_UNIT $SYSTEM/$BOOT_UNIT.d"
+  guard_is_needed_by_others || ours="$WANTED $WANTED_ONCE $SYSTEM/$BOOT_UNIT $SYSTEM/$BOOT_UNIT.d"
   set +f
   for entry in "$SYSTEM/$BOOT_UNIT.d"/* "$SYSTEM/$BOOT_UNIT.d"/.[!.]*; do
     case $entry in "$SYSTEM/$BOOT_UNIT.d/$SHIELD" | *'/*' | *'/.[!.]*') ;; *) ours=${ours:+$ours/$SHIELD} && break ;; esac # others have files there
@@ -115,11 +115,11 @@ remove_boot_unit() { # FOLDER…: these folders of ours; and the boot unit, if i
   done
   # shellcheck disable=SC2086 # a list of paths
   [ -z "$gone" ] || rm -rf $gone
-  [ ! -e "$HIDDEN" ] || show_boot_unit
+  [ ! -e "$HIDDEN" ] || restarts_show_boot_unit
   [ ! -e "$T/made-wants" ] || [ ! -d "${WANTED%/*}" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 
-is_needed_by_others() { # the boot unit, by a transaction other than the loaded one: the disk has it as armed or reverting, or may have
+guard_is_needed_by_others() { # the boot unit, by a transaction other than the loaded one: the disk has it as armed or reverting, or may have
   local mine needed entry key value
   mine=$tx needed=1
   set +f
@@ -127,16 +127,16 @@ is_needed_by_others() { # the boot unit, by a transaction other than the loaded 
   set -f
   for entry in "$@"; do
     entry=${entry%/receipt}
-    here "${entry##*/}"
+    receipt_here "${entry##*/}"
     { [ "$tx" != "$mine" ] && [ -f "$T/receipt" ] && [ ! -L "$T" ]; } || continue
     while IFS='=' read -r key value && [ "$key" != state ]; do :; done <"$T/receipt"
-    case $value in armed | reverting) needed=0 ;; *) ! is_unsettled || needed=0 ;; esac
+    case $value in armed | reverting) needed=0 ;; *) ! durable_is_unsettled || needed=0 ;; esac
   done
-  here "$mine"
+  receipt_here "$mine"
   return "$needed"
 }
 
-disarm() { # what is already gone is no error; a watch does not stop itself. `g_stopped`: 0 if they may be there still
+guard_disarm() { # what is already gone is no error; a watch does not stop itself. `g_stopped`: 0 if they may be there still
   local units_of_guard
   units_of_guard="rollout-guard-$tx.timer" g_stopped=1
   [ "$verb" = watch ] || units_of_guard="$units_of_guard rollout-watch-$tx.service"
@@ -149,17 +149,17 @@ disarm() { # what is already gone is no error; a watch does not stop itself. `g_
       bounded 10 systemctl stop $units_of_guard >/dev/null 2>&1 || case $? in 5) ;; *) g_stopped=0 ;; esac
       ;;
   esac
-  runtime_folders
+  guard_runtime_folders
   # shellcheck disable=SC2086 # a list of paths
-  remove_boot_unit $g_folders
+  guard_remove_boot_unit $g_folders
 }
 
-start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction, again and again until one succeeds
+guard_start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction, again and again until one succeeds
   local delay
   delay=$1
   shift
   # Those of the staging are there, and guard_is_proven looks at what systemd has read
-  { shield_guards "$delay" || :; } 2>/dev/null
+  { guard_shield_units "$delay" || :; } 2>/dev/null
   { true >"$RUNTIME/rollout-guard-$tx.timer.d/room"; } 2>/dev/null || :
   # `systemctl isolate rescue.target` stops timers and services in the same boot
   bounded 10 systemd-run --quiet "$@" --unit="rollout-guard-$tx" --on-active="$delay" \
@@ -168,26 +168,26 @@ start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction
     /bin/sh "$T/agent" guard "$tx" >/dev/null 2>&1
 }
 
-start_guards() { # OPTION…: a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer. Before
+guard_start() { # OPTION…: a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer. Before
   # it sleeps, the watch's unit runs `try`, and without --no-block this waits for that
   local delay
   clock
   delay=$(((r_deadline - now + 999) / 1000))
   [ "$delay" -ge 1 ] || delay=1
-  start_timer "$delay" "$@"
+  guard_start_timer "$delay" "$@"
   # shellcheck disable=SC2086 # split into words
   bounded 25 systemd-run --quiet "$@" --unit="rollout-watch-$tx" --collect --property=IgnoreOnIsolate=yes \
     --property=Restart=on-failure --property=RestartSec=5 $g_watch >/dev/null 2>&1
-  { keep_room || :; } 2>/dev/null
+  { guard_keep_room || :; } 2>/dev/null
 }
 
-keep_guards() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
+guard_keep() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
   local shown
   [ "$r_state" = armed ] && boot_id && [ "$r_boot" = "$boot" ] || return 0
   shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
   case $shown in *ActiveState=active* | *ActiveState=activating*) return ;; esac
-  start_guards --no-block
-  { load "$tx" && [ "$r_state" = armed ]; } || disarm # it ended meanwhile: not every caller has the lock
+  guard_start --no-block
+  { receipt_load "$tx" && [ "$r_state" = armed ]; } || guard_disarm # it ended meanwhile: not every caller has the lock
 }
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and by what the watch's unit has tried; else `why`
@@ -202,16 +202,16 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
     $u_asked 2>/dev/null)
   end=$? u_blocks=$u_blocks$NL
   case $end,$u_blocks in 0,* | *ActiveState=*) ;; *) tell_end "$end" && why="systemctl show $w_ended" && return 1 ;; esac
-  name_blocks
-  find_block "rollout-guard-$tx.timer"
+  processes_name_blocks
+  processes_find_block "rollout-guard-$tx.timer"
   case $NL$u_block$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
   next=${u_block##*NextElapseUSecMonotonic=}
   case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
-  look_up "$BOOT_UNIT"
+  processes_look_up "$BOOT_UNIT"
   [ "$u_file" = enabled ] || [ "$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)" = enabled ] || return 1 # it may remember an older file
-  is_reached || return 1
+  guard_is_reached || return 1
   for name in $units_of_guard; do
-    has_its_own "$name" || return 1
+    guard_has_its_own "$name" || return 1
     case $name in
       *.timer) ;;
       rollout-watch-*) tried_with=$g_foreign ;;
@@ -219,15 +219,15 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
       *) [ "$g_foreign" = "$tried_with" ] || { why="$name has other drop-ins than the watch, which tries a revert$g_foreign" && return 1; } ;;
     esac
   done
-  look_up "rollout-watch-$tx.service"
-  case $u_active/$u_pid in active/[1-9]*) is_tried ;; *) why="systemd shows no watch" && return 1 ;; esac
+  processes_look_up "rollout-watch-$tx.service"
+  case $u_active/$u_pid in active/[1-9]*) guard_is_tried ;; *) why="systemd shows no watch" && return 1 ;; esac
 }
 
-has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing limits the unit, and it depends on nothing of others; else
+guard_has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing limits the unit, and it depends on nothing of others; else
   # `why`, which names the drop-ins of others, as `g_foreign` does
   local last whole line value path needed
-  find_block "$1"
-  describe
+  processes_find_block "$1"
+  guard_describe
   g_foreign='' last='' m_odd='' whole=0
   IFS=$NL
   for line in $u_block; do
@@ -262,7 +262,7 @@ has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing 
   [ -z "$m_odd" ] || { why="$1 has $m_odd$g_foreign" && return 1; }
 }
 
-is_tried() { # the watch that was looked up: its unit has done all that a revert does, and its process sees the folders that we see; else `why`
+guard_is_tried() { # the watch that was looked up: its unit has done all that a revert does, and its process sees the folders that we see; else `why`
   local folder
   g_invocation=''
   read -r g_outcome g_invocation 2>/dev/null <"$T/tried"
@@ -278,19 +278,19 @@ is_tried() { # the watch that was looked up: its unit has done all that a revert
   done
 }
 
-is_reached() { # the next boot reaches basic.target, as systemd itself resolves its default target: in the answer, or, for a target of one's own, anew
+guard_is_reached() { # the next boot reaches basic.target, as systemd itself resolves its default target: in the answer, or, for a target of one's own, anew
   local needed
-  ! needs default.target basic.target || return 0
-  ! needs default.target multi-user.target || ! needs multi-user.target basic.target || return 0
+  ! guard_needs default.target basic.target || return 0
+  ! guard_needs default.target multi-user.target || ! guard_needs multi-user.target basic.target || return 0
   for needed in $(bounded 10 systemctl list-dependencies --plain --no-pager default.target 2>/dev/null); do
     [ "$needed" != basic.target ] || return 0
   done
   return 1
 }
 
-needs() { # UNIT OTHER: by the last answer, it requires or wants the other
+guard_needs() { # UNIT OTHER: by the last answer, it requires or wants the other
   local needed
-  find_block "$1"
+  processes_find_block "$1"
   for needed in $u_block; do
     case $needed in "$2" | "Requires=$2" | "Wants=$2") return 0 ;; esac
   done

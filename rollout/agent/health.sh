@@ -1,4 +1,4 @@
-concern() { # the units to check for health: those of the loaded change and the kubelet's, into `h_concerned`
+health_concern() { # the units to check for health: those of the loaded change and the kubelet's, into `h_concerned`
   local name
   h_concerned=''
   for name in $r_units $r_hangups "$unit"; do
@@ -6,13 +6,13 @@ concern() { # the units to check for health: those of the loaded change and the 
   done
 }
 
-is_restarted() { case " $r_units " in *" $1 "*) ;; *) return 1 ;; esac }
+health_is_restarted() { case " $r_units " in *" $1 "*) ;; *) return 1 ;; esac }
 
-is_unread() { # UNIT, after `look`: it was restarted with the definition in systemd's memory, not with the changed unit files
-  [ "$r_reload" != 0 ] && [ "$u_reload" = yes ] && is_restarted "$1"
+health_is_unread() { # UNIT, after `processes_look`: it was restarted with the definition in systemd's memory, not with the changed unit files
+  [ "$r_reload" != 0 ] && [ "$u_reload" = yes ] && health_is_restarted "$1"
 }
 
-remember() { # UNIT, after `look`: into `h_memory` what its restart must change, or what must stay the same without one; into `h_longest` the longest RestartSec
+health_remember() { # UNIT, after `processes_look`: into `h_memory` what its restart must change, or what must stay the same without one; into `h_longest` the longest RestartSec
   h_memory="$h_memory$1 $u_pid $u_started $u_restarts$NL"
   case " $r_units $r_hangups " in *" $1 "*) ;; *) return ;; esac
   # shellcheck disable=SC2086 # split into the words of a time span
@@ -20,17 +20,17 @@ remember() { # UNIT, after `look`: into `h_memory` what its restart must change,
   [ "$w_span" -lt "$h_longest" ] || h_longest=$w_span h_pause=$u_pause
 }
 
-remember_units() { # the units of the loaded change, as they are now
+health_remember_units() { # the units of the loaded change, as they are now
   local name
-  concern
+  health_concern
   h_memory=$NL h_longest=0
   for name in $h_concerned; do
-    look "$name"
-    remember "$name"
+    processes_look "$name"
+    health_remember "$name"
   done
 }
 
-recall() { # MEMORY UNIT: its process as remembered there
+health_recall() { # MEMORY UNIT: its process as remembered there
   local line
   line=${1#*"$NL$2 "}
   # shellcheck disable=SC2086 # split into words
@@ -38,87 +38,87 @@ recall() { # MEMORY UNIT: its process as remembered there
   h_pid=$1 h_started=$2 h_restarts=$3
 }
 
-ill() { # UNIT TEXT
+health_ill() { # UNIT TEXT
   why=$2
   [ "$1" = "$unit" ] || why="$1: $2"
   return 1
 }
 
-is_seen_up() { # UNIT: by the answer after its restart with the old files; what has changed since then, the last look shows
-  [ "$h_fresh" = 1 ] && is_restarted "$1" && look_up "$1" && [ "$u_active/$u_restarts" = active/0 ] &&
+health_is_seen_up() { # UNIT: by the answer after its restart with the old files; what has changed since then, the last look shows
+  [ "$h_fresh" = 1 ] && health_is_restarted "$1" && processes_look_up "$1" && [ "$u_active/$u_restarts" = active/0 ] &&
     [ "$u_pid" != 0 ] && [ "$u_started" != "$h_started" ] && [ -e "$R/proc/$u_pid/cmdline" ]
 }
 
-comes_up() { # UNIT: it runs, in a process from after its restart, or, without a restart, in the same process; else `why`
+health_comes_up() { # UNIT: it runs, in a process from after its restart, or, without a restart, in the same process; else `why`
   local grave
-  recall "$h_memory" "$1"
-  ! is_seen_up "$1" || return 0
+  health_recall "$h_memory" "$1"
+  ! health_is_seen_up "$1" || return 0
   clock
   grave=$((now + 20000)) # a dead process gets 20 s: the node controller's grace period is 40 s
   [ "$grave" -lt "$until" ] || grave=$until
   while :; do
-    if look "$1"; then
-      if is_restarted "$1" && [ "$u_restarts" -ne 0 ] && [ "$u_restarts" -ne "$h_restarts" ]; then
-        ill "$1" "restarted by systemd" || return
+    if processes_look "$1"; then
+      if health_is_restarted "$1" && [ "$u_restarts" -ne 0 ] && [ "$u_restarts" -ne "$h_restarts" ]; then
+        health_ill "$1" "restarted by systemd" || return
       fi
       case $u_active/$u_sub in
-        failed/* | inactive/* | */auto-restart) ill "$1" "exited ($u_active, $u_sub)" || return ;;
+        failed/* | inactive/* | */auto-restart) health_ill "$1" "exited ($u_active, $u_sub)" || return ;;
         active/*)
-          if is_restarted "$1"; then
+          if health_is_restarted "$1"; then
             [ "$u_pid" = 0 ] || [ "$u_started" = "$h_started" ] || return 0
           elif [ "$h_pid" = 0 ] || [ "$u_pid" = "$h_pid" ]; then
             [ "$u_pid" = 0 ] || return 0
           else
-            ill "$1" "its process went from $h_pid to $u_pid though nobody restarted it" || return
+            health_ill "$1" "its process went from $h_pid to $u_pid though nobody restarted it" || return
           fi
           ;;
       esac
     fi
     clock
-    [ "$now" -lt "$grave" ] || ill "$1" "not running (${u_active:-systemd silent}, $u_sub)" || return
+    [ "$now" -lt "$grave" ] || health_ill "$1" "not running (${u_active:-systemd silent}, $u_sub)" || return
     nap
   done
 }
 
-come_up() { # all of `h_concerned`; their processes into `h_alive`
+health_come_up() { # all of `h_concerned`; their processes into `h_alive`
   local name
   h_alive=$NL
   for name in $h_concerned; do
-    comes_up "$name" || return 1
+    health_comes_up "$name" || return 1
     h_alive="$h_alive$name $u_pid $u_started $u_restarts$NL"
   done
   h_fresh=0
 }
 
-stay_up() { # for longer than the longest RestartSec, each in one process. In between only /proc is read, which costs nothing
+health_stay_up() { # for longer than the longest RestartSec, each in one process. In between only /proc is read, which costs nothing
   local steady name
   clock
   steady=$now
   [ "$h_longest" -eq 0 ] || steady=$((now + h_longest + h_longest / 10 + 100))
   while clock && [ "$now" -lt "$steady" ]; do
     for name in $h_concerned; do
-      recall "$h_alive" "$name"
-      [ -e "$R/proc/$h_pid/cmdline" ] || ill "$name" "its process exited" || return
+      health_recall "$h_alive" "$name"
+      [ -e "$R/proc/$h_pid/cmdline" ] || health_ill "$name" "its process exited" || return
     done
-    [ "$now" -lt "$until" ] || ill "$unit" "the guard was about to fire" || return
+    [ "$now" -lt "$until" ] || health_ill "$unit" "the guard was about to fire" || return
     doze $((steady - now))
   done
   # shellcheck disable=SC2086 # a list of units
-  ask_units ${c_measured:-$h_concerned}
+  processes_ask_units ${c_measured:-$h_concerned}
   for name in $h_concerned; do
-    recall "$h_alive" "$name"
-    look_up "$name" && [ "$u_pid $u_started $u_restarts $u_active" = "$h_pid $h_started $h_restarts active" ] ||
-      ill "$name" "its process exited" || return
-    ! is_unread "$name" || ill "$name" "systemd has not read its unit files anew" || return
+    health_recall "$h_alive" "$name"
+    processes_look_up "$name" && [ "$u_pid $u_started $u_restarts $u_active" = "$h_pid $h_started $h_restarts active" ] ||
+      health_ill "$name" "its process exited" || return
+    ! health_is_unread "$name" || health_ill "$name" "systemd has not read its unit files anew" || return
   done
   return 0
 }
 
-answers() { # /healthz, while there is time; off (port 0) and no program to send the request count as answered
+health_answers() { # /healthz, while there is time; off (port 0) and no program to send the request count as answered
   h_health=off
   [ "$healthz" != 0 ] || return 0
   while :; do
-    probe "$healthz" "$pid"
+    processes_probe "$healthz" "$pid"
     case $h_health in
       ok | '') return 0 ;;
       not-its-own) why="healthz: another process than $pid, the main process of $unit, listens on port $healthz" ;;
@@ -131,12 +131,12 @@ answers() { # /healthz, while there is time; off (port 0) and no program to send
   done
 }
 
-knows_its_fields() { # the process `pid`, by its log. A log that cannot be read counts as a failure; klog writes its files every 5 s
+health_knows_its_fields() { # the process `pid`, by its log. A log that cannot be read counts as a failure; klog writes its files every 5 s
   local patience
-  look_up "$unit"
+  processes_look_up "$unit"
   clock
   patience=$((now + 20000))
-  while count_lenient "$u_id" "$pid" "$h_started" && [ -z "$l_lenient" ]; do
+  while processes_count_lenient "$u_id" "$pid" "$h_started" && [ -z "$l_lenient" ]; do
     [ "$unread" = 0 ] || return 0 # the order accepts an unread log
     why="not a line of its log can be read, or none that shows that it has read its configuration"
     clock
@@ -147,40 +147,40 @@ knows_its_fields() { # the process `pid`, by its log. A log that cannot be read 
   [ "$l_lenient" -eq 0 ]
 }
 
-is_healthy() { # compared with what was remembered before the restart; the reason or the result into `why`
+health_is_proven() { # compared with what was remembered before the restart; the reason or the result into `why`
   local pid n_words
-  come_up && stay_up || return 1
-  recall "$h_alive" "$unit"
+  health_come_up && health_stay_up || return 1
+  health_recall "$h_alive" "$unit"
   pid=$h_pid
-  answers || return 1
+  health_answers || return 1
   case $NL$PAYLOAD in *"${NL}argument "*)
-    command_line "$pid"
+    homes_command_line "$pid"
     n_words=$NL$n_words$NL
-    each argument has_argument || return 1
+    each argument processes_has_argument || return 1
     ;;
   esac
   # after a revert (no payload) the files are whatever they were before the change; without a restart they were not read
-  [ -z "$PAYLOAD" ] || ! is_restarted "$unit" || knows_its_fields || return 1
+  [ -z "$PAYLOAD" ] || ! health_is_restarted "$unit" || health_knows_its_fields || return 1
   why="$((h_longest / 1000)) s without a restart, healthz ${h_health:-off}"
 }
 
-tell_health() { # of the units, after a restart with the old files
+health_tell() { # of the units, after a restart with the old files
   case $v_how in
     nothing) say "healthy yes no file had been exchanged" && return ;;
     finished) return ;;
   esac
-  if is_healthy; then say "healthy yes $why"; else say "healthy no $why"; fi
+  if health_is_proven; then say "healthy yes $why"; else say "healthy no $why"; fi
 }
 
-tell_taken_back() { # of the loaded transaction, whatever reverted it: a unit that does not run with the old files
+health_tell_reverted() { # of the loaded transaction, whatever reverted it: a unit that does not run with the old files
   local since name
   [ "$r_state" = reverted ] || return 0
   boot_id
   since=boot # whatever reverted it, a later boot has started all units
   [ "$r_cause" = boot ] || [ "$r_boot" != "$boot" ] || since=$r_cause
   for name in $r_hangups $r_units; do
-    look "$name" || return 0
-    ! is_unread "$name" || { say "healthy no $name: systemd has not read its unit files anew" && return; }
+    processes_look "$name" || return 0
+    ! health_is_unread "$name" || { say "healthy no $name: systemd has not read its unit files anew" && return; }
     case $u_active/$u_sub/$since in
       */auto-restart/boot) ;; # what it needs may still be starting
       failed/* | */auto-restart/*) say "healthy no $name is $u_sub with the old files" && return ;;

@@ -1,4 +1,4 @@
-version() { # NAME COMMAND…: the version that it prints
+homes_version() { # NAME COMMAND…: the version that it prints
   local name line
   name=$1
   shift
@@ -7,12 +7,12 @@ version() { # NAME COMMAND…: the version that it prints
   [ -z "$line" ] || say "fact $name ${line%%"$NL"*}"
 }
 
-command_line() { # PID: its words into `n_words`, one a line
+homes_command_line() { # PID: its words into `n_words`, one a line
   n_words=''
   [ "$1" = 0 ] || n_words=$(tr '\0' '\n' 2>/dev/null <"$R/proc/$1/cmdline")
 }
 
-option() { # ' NAME NAME… ': the value of the last of these options in `n_words`, into `n_value`
+homes_option() { # ' NAME NAME… ': the value of the last of these options in `n_words`, into `n_value`
   local previous word
   n_value='' previous=''
   IFS=$NL
@@ -24,7 +24,7 @@ option() { # ' NAME NAME… ': the value of the last of these options in `n_word
   unset IFS
 }
 
-note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into `n_matched`
+homes_note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into `n_matched`
   local what count pattern path
   what=$1 count=0 n_matched=''
   shift
@@ -35,49 +35,49 @@ note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into
       [ -e "$path" ] || [ -L "$path" ] || continue
       count=$((count + 1))
       [ "$count" -le 64 ] || { say "fact $what-truncated only 64 are told" && break 2; }
-      note_path "${path#"$R"}"
+      measure_note_path "${path#"$R"}"
       n_matched="$n_matched ${path#"$R"}"
     done
   done
   set -f
 }
 
-note_read() { # UNIT PATH…: into `m_list`, and as what this unit's process reads at its start into `n_reads`
+homes_note_read() { # UNIT PATH…: into `m_list`, and as what this unit's process reads at its start into `n_reads`
   local noted reader
   reader=$1
   shift
-  note_path "$@"
+  measure_note_path "$@"
   for noted in "$@"; do
     case $noted in '' | *[!A-Za-z0-9_./:@%+=,-]*) ;; *) n_reads="$n_reads$reader $noted$NL" ;; esac
   done
 }
 
-note_homes() { # what the kubelet, its unit and the runtimes read
+homes_note() { # what the kubelet, its unit and the runtimes read
   n_hosts='' n_reads=$NL
   # shellcheck disable=SC2086 # a list of paths
-  note_path $m_unit_files
-  note_kubelet
-  note_runtimes
+  measure_note_path $m_unit_files
+  homes_note_kubelet
+  homes_note_runtimes
 }
 
-note_kubelet() { # what the running kubelet reads, and what it keeps
-  command_line "$m_pid"
-  option ' --config '
+homes_note_kubelet() { # what the running kubelet reads, and what it keeps
+  homes_command_line "$m_pid"
+  homes_option ' --config '
   # shellcheck disable=SC2086 # a list of paths
-  note_read "$unit" $m_kubelet_files "${n_value:-/var/lib/kubelet/config.yaml}" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
+  homes_note_read "$unit" $m_kubelet_files "${n_value:-/var/lib/kubelet/config.yaml}" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
     "/etc/systemd/system/$unit.d/90-rollout.conf"
-  note_path /var/lib/kubelet/config.yaml /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/memory_manager_state
-  option ' --config-dir '
+  measure_note_path /var/lib/kubelet/config.yaml /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/memory_manager_state
+  homes_option ' --config-dir '
   [ -n "$n_value" ] || return 0
-  note_folder "$n_value"
+  homes_note_folder "$n_value"
   case $NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$m_pid/environ")$NL in # 1.28 and 1.29 need it
     *"${NL}KUBELET_CONFIG_DROPIN_DIR_ALPHA="*) say "fact config-dir-alpha set" ;;
   esac
 }
 
-note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at most 64 in 64 folders
+homes_note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at most 64 in 64 folders
   local waiting walked count path folder
-  note_path "$1"
+  measure_note_path "$1"
   waiting=${1%/} walked=0 count=0
   set +f
   while [ -n "$waiting" ]; do
@@ -92,24 +92,24 @@ note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at m
       if [ -d "$path" ] && [ ! -L "$path" ]; then
         waiting=$waiting${waiting:+$NL}${path#"$R"}
       else
-        case $path in *.conf) count=$((count + 1)) && note_read "$unit" "${path#"$R"}" ;; esac
+        case $path in *.conf) count=$((count + 1)) && homes_note_read "$unit" "${path#"$R"}" ;; esac
       fi
     done
   done
   set -f
 }
 
-note_runtimes() { # the configuration of the container runtimes that are there
+homes_note_runtimes() { # the configuration of the container runtimes that are there
   local served n_words
   for served in $m_services; do
     n_words=''
-    if mentions "${served#*:}" -config || mentions "${served#*:}" '-[cd][/=]'; then command_line "${served#*:}"; fi
-    note_read "${served%:*}" "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
-    note_runtime "${served%:*}"
+    if processes_mentions "${served#*:}" -config || processes_mentions "${served#*:}" '-[cd][/=]'; then homes_command_line "${served#*:}"; fi
+    homes_note_read "${served%:*}" "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
+    runtimes_note "${served%:*}"
   done
 }
 
-quoted() { # LINE: its quoted strings, into `n_quotes`
+homes_quoted() { # LINE: its quoted strings, into `n_quotes`
   IFS="\"'"
   # shellcheck disable=SC2086 # split at quotes
   set -- $1

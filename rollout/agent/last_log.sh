@@ -1,6 +1,6 @@
 # ------------------------------------------------------------------------------------------ the log before the revert
 
-tell_last_log() { # SINCE, in milliseconds since boot. After a revert that restarted the units: how the process with the new files ended,
+last_log_tell() { # SINCE, in milliseconds since boot. After a revert that restarted the units: how the process with the new files ended,
   # and its last lines in the journal. The node has its old files by now, and no check waits for this
   local logged name said count line ended
   clock
@@ -12,22 +12,22 @@ tell_last_log() { # SINCE, in milliseconds since boot. After a revert that resta
   said='' count=0 ended=''
   IFS=$NL
   for line in $(bounded 3 journalctl -q -b --no-pager -o short-monotonic -n 400 -u "$logged" 2>/dev/null); do
-    ! is_between "$1" "$h_given_at" "$line" || keep_line "${line#*] }"
+    ! last_log_is_between "$1" "$h_given_at" "$line" || last_log_keep_line "${line#*] }"
   done
   unset IFS
   [ -z "$ended" ] || say "exited $ended"
   [ -z "$said" ] || say "log $(printf %s "$said" | tr -c '\n -~' ' ' | base64 | tr -d '\n')"
 }
 
-tell_guards_log() { # of the loaded transaction, if its guard reverted it. No answer could have the log when that happened
+last_log_tell_guards() { # of the loaded transaction, if its guard reverted it. No answer could have the log when that happened
   local h_given_at h_concerned
   case $r_state,$r_cause,$r_boot," $r_units " in reverted,guard,"$boot",*" $unit "*) ;; *) return ;; esac
-  look "$unit" && is_number "$u_started" || return 0
+  processes_look "$unit" && is_number "$u_started" || return 0
   h_given_at=$((u_started / 1000)) h_concerned=''
-  tell_last_log $((r_deadline - r_guard * 1000)) # since the change
+  last_log_tell $((r_deadline - r_guard * 1000)) # since the change
 }
 
-is_between() { # SINCE END LINE: the line begins with its time since boot, `[ SECONDS.MICROSECONDS] `
+last_log_is_between() { # SINCE END LINE: the line begins with its time since boot, `[ SECONDS.MICROSECONDS] `
   local fraction
   l_moment=${3#[}
   l_moment=${l_moment%%]*}
@@ -39,7 +39,7 @@ is_between() { # SINCE END LINE: the line begins with its time since boot, `[ SE
   [ "$l_moment" -ge "$1" ] && [ "$l_moment" -le "$2" ]
 }
 
-keep_line() { # HOST PROGRAM[PID]: TEXT: at most the last 20 lines and 4,000 bytes; and the last exit that systemd reports
+last_log_keep_line() { # HOST PROGRAM[PID]: TEXT: at most the last 20 lines and 4,000 bytes; and the last exit that systemd reports
   local text
   text=${1#* }
   [ "${#text}" -le 1000 ] || text=$(printf %.1000s "$text")

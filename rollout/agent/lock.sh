@@ -1,17 +1,6 @@
 # --------------------------------------------------------------------------------------------------- lock and fencing
 
-born() { # PID: its start time, which with the number identifies a process; also its parent, its state and its name
-  local stat
-  p_born='' p_parent='' p_state='' p_name=''
-  read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
-  p_name=${stat%)*} # its name may hold anything
-  # shellcheck disable=SC2086 # split into fields
-  set -- ${stat#"$p_name) "}
-  p_name=${p_name#*(}
-  p_state=$1 p_parent=$2 p_born=${20}
-}
-
-hold() { # SECONDS: take the lock; wait at most this long
+lock_hold() { # SECONDS: take the lock; wait at most this long
   local patience
   clock
   patience=$((now + $1 * 1000))
@@ -33,33 +22,33 @@ hold() { # SECONDS: take the lock; wait at most this long
   printf '%s %s\n' "$self" "$p_born" 2>/dev/null 1<>"$S/holder" || : # in place: works on a full disk
 }
 
-seize() { # like hold, for a guard: a process that keeps the lock for ten seconds is stuck, and is killed
+lock_seize() { # like hold, for a guard: a process that keeps the lock for ten seconds is stuck, and is killed
   local awaited holder start enough
   awaited=''
   while :; do
-    hold 1 && return
+    lock_hold 1 && return
     read -r holder start 2>/dev/null <"$S/holder" || return 1
     clock
     [ "$awaited" = "$holder $start" ] || awaited="$holder $start" enough=$((now + 9000))
-    [ "$now" -lt "$enough" ] || is_taken_back || break
+    [ "$now" -lt "$enough" ] || lock_is_taken_back || break
     nap
   done
   born "$holder" && [ "$p_born" = "$start" ] || return 1
-  kill_family "$holder" || return 1
+  lock_kill_family "$holder" || return 1
   born "$holder"
   kill -9 "$holder"
-  wake "$p_parent"
-  hold 5
+  lock_wake "$p_parent"
+  lock_hold 5
 }
 
-is_taken_back() { # another process does a guard's work: leave it alone while there is time to do it all again
-  [ "$tx" != - ] && load "$tx" && [ "$r_state" = reverting ] || return 1
+lock_is_taken_back() { # another process does a guard's work: leave it alone while there is time to do it all again
+  [ "$tx" != - ] && receipt_load "$tx" && [ "$r_state" = reverting ] || return 1
   boot_id
   [ "$r_boot" = "$boot" ] || r_limit=$until # the recorded limit is by another boot's clock
   [ "$now" -lt $((r_limit - 90000)) ]
 }
 
-wake() { # PID: continue it and its parents, up to init: a sudo stops when its command is stopped, and would never report its end
+lock_wake() { # PID: continue it and its parents, up to init: a sudo stops when its command is stopped, and would never report its end
   while [ "$1" -gt 1 ]; do
     kill -CONT "$1" 2>/dev/null
     born "$1" || return 0
@@ -67,23 +56,23 @@ wake() { # PID: continue it and its parents, up to init: a sudo stops when its c
   done
 }
 
-kill_family() { # PID: kill its children and theirs. PID keeps the lock, stopped, until none is left that could still change a file
+lock_kill_family() { # PID: kill its children and theirs. PID keeps the lock, stopped, until none is left that could still change a file
   # (a rename that hangs in the kernel could complete later). If that takes too long, the next caller finds PID again
   local member patience
-  stop_family "$1" || return 1
+  lock_stop_family "$1" || return 1
   for member in $p_family; do
-    is_member "$member" && kill -9 "${member%:*}" 2>/dev/null
+    lock_is_member "$member" && kill -9 "${member%:*}" 2>/dev/null
   done
   clock
   patience=$((now + 5000))
-  while family_lives; do
+  while lock_family_lives; do
     clock
     [ "$now" -lt "$patience" ] || return 1
     nap
   done
 }
 
-stop_family() { # PID: stop it and its children, so that none can start another; the children as PID:BIRTH into `p_family`
+lock_stop_family() { # PID: stop it and its children, so that none can start another; the children as PID:BIRTH into `p_family`
   local parents found entry member
   p_family='' parents=" $1 "
   kill -STOP "$1" || return 1
@@ -104,18 +93,18 @@ stop_family() { # PID: stop it and its children, so that none can start another;
   done
 }
 
-is_member() { born "${1%:*}" && [ "$p_born" = "${1#*:}" ]; }
+lock_is_member() { born "${1%:*}" && [ "$p_born" = "${1#*:}" ]; }
 
-family_lives() {
+lock_family_lives() {
   local member
   for member in $p_family; do
-    is_member "$member" || continue
+    lock_is_member "$member" || continue
     case $p_state,$p_name in Z,* | X,*) ;; D,mv | D,rm | D,rmdir | D,ln) return 0 ;; D,*) ;; *) return 0 ;; esac
   done
   return 1
 }
 
-is_ours() { # the state's folders, where they exist: others who can write there could replace a guard's program, which root runs.
+lock_is_ours() { # the state's folders, where they exist: others who can write there could replace a guard's program, which root runs.
   # Else `k_not_ours`
   local folder mode
   set --
@@ -137,13 +126,13 @@ is_ours() { # the state's folders, where they exist: others who can write there 
 lock() {
   undurable=''
   command -v flock >/dev/null || refuse no-flock "flock (of util-linux or busybox) is not on this node"
-  [ "$t_owned" = 1 ] || is_ours || refuse state-not-ours "$k_not_ours is a link, or another user's, or may be written by others"
+  [ "$t_owned" = 1 ] || lock_is_ours || refuse state-not-ours "$k_not_ours is a link, or another user's, or may be written by others"
   [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$(mkdir -p "$S/tx" 2>&1 | tail -n 1)"
   true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$({ true >>"$S/lock"; } 2>&1 | tail -n 1)"
-  hold 5 2>/dev/null || refuse locked "another verb is at work"
+  lock_hold 5 2>/dev/null || refuse locked "another verb is at work"
 }
 
-read_token() {
+lock_read_token() {
   k_counter=0 k_run=- k_state=ended
   [ -f "$S/token" ] && read -r k_counter k_run k_state <"$S/token"
   is_number "$k_counter" || k_counter=0 k_run=- k_state=ended
@@ -151,15 +140,15 @@ read_token() {
   [ "$k_state" != lost ] || k_stored=0 k_state=ended
 }
 
-write_token() { # STATE: in place, so that an emergency on a full disk is still fenced
+lock_write_token() { # STATE: in place, so that an emergency on a full disk is still fenced
   k_counter=$counter k_run=$run k_state=$1
-  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && flush "$S/token" "$S" "${S%/*}" && return
+  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && durable_flush "$S/token" "$S" "${S%/*}" && return
   printf '%s %s lost\n' "$counter" "$run" 2>/dev/null 1<>"$S/token" # it fences, but the next caller of this run writes and syncs it again
   return 1
 }
 
-fence() { # the caller's token is at least the node's, and no other run has a claim
-  read_token
+lock_fence() { # the caller's token is at least the node's, and no other run has a claim
+  lock_read_token
   if [ "$counter" -lt "$k_counter" ] || { [ "$counter" -eq "$k_counter" ] && [ "$run" != "$k_run" ]; }; then
     refuse fenced "this node has accepted token $k_counter of run $k_run"
   fi
@@ -168,11 +157,11 @@ fence() { # the caller's token is at least the node's, and no other run has a cl
   fi
 }
 
-refuse_token() {
+lock_refuse_token() {
   [ -z "$undurable" ] || refuse not-durable "the disk did not take the token: $undurable"
   refuse state-not-writable "the token could not be stored"
 }
 
-accept() { # after fence: remember a newer token
-  [ "$counter $run $k_stored" = "$k_counter $k_run 1" ] || write_token live
+lock_accept() { # after fence: remember a newer token
+  [ "$counter $run $k_stored" = "$k_counter $k_run 1" ] || lock_write_token live
 }

@@ -12,7 +12,7 @@ main() { # VERB ARGUMENT…
       exit
       ;;
   esac
-  take_order "$@"
+  protocol_take_order "$@"
   "verb_$verb"
   finish
 }

@@ -1,4 +1,4 @@
-show_kubeadm() { # when kubeadm last rewrote the kubelet's file: it keeps a copy of the previous one
+managers_show_kubeadm() { # when kubeadm last rewrote the kubelet's file: it keeps a copy of the previous one
   local path newest
   newest=''
   set +f
@@ -11,26 +11,26 @@ show_kubeadm() { # when kubeadm last rewrote the kubelet's file: it keeps a copy
   [ -z "$newest" ] || say "fact kubeadm-upgraded $(stat -c %Y -- "$newest") ${newest#"$R"}"
 }
 
-show_cgroup() { # 1.35 refuses v1 by default
+managers_show_cgroup() { # 1.35 refuses v1 by default
   [ -d "$R/sys/fs/cgroup" ] || return 0
   if [ -e "$R/sys/fs/cgroup/cgroup.controllers" ]; then say "fact cgroup v2"; else say "fact cgroup v1"; fi
 }
 
-marks() { # NAME PATH-OR-UNIT…: marks of another manager of this node. Costs no process
+managers_marks() { # NAME PATH-OR-UNIT…: marks of another manager of this node. Costs no process
   local name a_found mark
   name=$1 a_found=''
   shift
   for mark in "$@"; do
     case $mark in
       /*) [ ! -e "$R$mark" ] || a_found="$a_found $mark" ;;
-      *) mark_unit "$mark" ;;
+      *) managers_mark_unit "$mark" ;;
     esac
   done
   case $a_scheduled in *" $name "*) a_found="$a_found cron" ;; esac
   [ -z "$a_found" ] || say "fact manager-$name${a_found}"
 }
 
-mark_unit() { # NAME, with :enabled and :active where it is so
+managers_mark_unit() { # NAME, with :enabled and :active where it is so
   local folder link
   for folder in $UNIT_FOLDERS; do
     [ -e "$folder/$1" ] || continue
@@ -41,7 +41,7 @@ mark_unit() { # NAME, with :enabled and :active where it is so
   done
 }
 
-find_schedules() { # managers that cron runs, into `a_scheduled`; what systemd starts by itself, into `a_wants`
+managers_find_schedules() { # managers that cron runs, into `a_scheduled`; what systemd starts by itself, into `a_wants`
   local path lines
   set +f
   set -- "$R"/etc/systemd/system/*.wants/* "$R"/usr/lib/systemd/system/*.wants/*
@@ -62,28 +62,28 @@ find_schedules() { # managers that cron runs, into `a_scheduled`; what systemd s
   case $lines in *salt-call*) a_scheduled="$a_scheduled salt " ;; esac
 }
 
-show_managers() { # what else configures this node, or owns its kubelet
+managers_show_managers() { # what else configures this node, or owns its kubelet
   local system key value path
   system=''
   while IFS='=' read -r key value; do
     case $key in ID) system=${value#\"} system=${system%\"} ;; esac
   done 2>/dev/null <"$R/etc/os-release"
   case $system in '' | *[!a-z0-9._-]*) ;; *) say "fact os $system" ;; esac
-  find_schedules
-  marks puppet puppet.service pe-puppet.service /etc/puppetlabs/puppet/puppet.conf /etc/puppet/puppet.conf \
+  managers_find_schedules
+  managers_marks puppet puppet.service pe-puppet.service /etc/puppetlabs/puppet/puppet.conf /etc/puppet/puppet.conf \
     /opt/puppetlabs/puppet/cache/state/agent_disabled.lock /opt/puppetlabs/puppet/cache/state/agent_catalog_run.lock
-  marks chef chef-client.service chef-client.timer cinc-client.service cinc-client.timer /etc/chef/client.rb /etc/cinc/client.rb
-  marks ansible-pull ansible-pull.service ansible-pull.timer
-  marks salt salt-minion.service /etc/salt/minion
-  marks cfengine cfengine3.service cf-execd.service
-  marks mco machine-config-daemon.service machine-config-daemon-pull.service machine-config-daemon-firstboot.service \
+  managers_marks chef chef-client.service chef-client.timer cinc-client.service cinc-client.timer /etc/chef/client.rb /etc/cinc/client.rb
+  managers_marks ansible-pull ansible-pull.service ansible-pull.timer
+  managers_marks salt salt-minion.service /etc/salt/minion
+  managers_marks cfengine cfengine3.service cf-execd.service
+  managers_marks mco machine-config-daemon.service machine-config-daemon-pull.service machine-config-daemon-firstboot.service \
     /etc/machine-config-daemon/currentconfig
   for path in /run/reboot-required /var/run/reboot-required; do
     [ ! -e "$R$path" ] || { say "fact reboot-pending $path" && break; }
   done
 }
 
-show_hard_links() { # of the files just shown: other names of the same file. A change replaces the file, so that these keep the old bytes
+managers_show_hard_links() { # of the files just shown: other names of the same file. A change replaces the file, so that these keep the old bytes
   local linked line
   linked=''
   IFS=$NL

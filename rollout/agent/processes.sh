@@ -1,6 +1,6 @@
 # ----------------------------------------------------------------------------------------------------- the units' health
 
-find_runtimes() { # the runtimes' units that exist here, into `u_runtimes`: systemd searches long for those that do not
+processes_find_runtimes() { # the runtimes' units that exist here, into `u_runtimes`: systemd searches long for those that do not
   local name path folder
   u_runtimes=''
   for name in $RUNTIMES; do
@@ -13,15 +13,15 @@ find_runtimes() { # the runtimes' units that exist here, into `u_runtimes`: syst
   done
 }
 
-ask_units() { # UNIT…: the properties of all of them, in one request
+processes_ask_units() { # UNIT…: the properties of all of them, in one request
   u_asked=$*
   u_blocks=$(export TZ=UTC && lastly 10 systemctl show -p Id -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
     -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL
-  name_blocks
+  processes_name_blocks
 }
 
-name_blocks() { # systemctl answers in the order of the question, with an empty line between two units: in `u_blocks` it becomes `@` and the name
+processes_name_blocks() { # systemctl answers in the order of the question, with an empty line between two units: in `u_blocks` it becomes `@` and the name
   local named joint word
   # shellcheck disable=SC2086 # a list of units
   set -- $u_asked
@@ -44,7 +44,7 @@ name_blocks() { # systemctl answers in the order of the question, with an empty 
   u_blocks=$named
 }
 
-find_block() { # UNIT: its properties, as answered, into `u_block`; false if it was not asked for
+processes_find_block() { # UNIT: its properties, as answered, into `u_block`; false if it was not asked for
   local current line
   u_block='' current=''
   IFS=$NL
@@ -58,15 +58,15 @@ find_block() { # UNIT: its properties, as answered, into `u_block`; false if it 
   case " $u_asked " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
-look() { # UNIT: its properties into u_…
-  ask_units "$1"
-  look_up "$1"
+processes_look() { # UNIT: its properties into u_…
+  processes_ask_units "$1"
+  processes_look_up "$1"
 }
 
-look_up() { # UNIT: as look, in the last answer
+processes_look_up() { # UNIT: as look, in the last answer
   local line value
   u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file='' u_id=$1
-  find_block "$1" || return 1
+  processes_find_block "$1" || return 1
   IFS=$NL
   for line in $u_block; do
     value=${line#*=}
@@ -87,7 +87,7 @@ look_up() { # UNIT: as look, in the last answer
   [ -n "$u_active" ]
 }
 
-find_listener() { # PORT PID: into `h_host` the address at which this process listens for requests of this node; else `h_health` is why it is not known:
+processes_find_listener() { # PORT PID: into `h_host` the address at which this process listens for requests of this node; else `h_health` is why it is not known:
   # refused, not-its-own (another process listens), or not-observed. Any user may listen on a free port. So the kernel's table names the
   # listening sockets (address and port in hexadecimal, state 0A, inode), and the descriptors of the process show which are its own
   local sockets hex held exact wide foreign line
@@ -114,7 +114,7 @@ find_listener() { # PORT PID: into `h_host` the address at which this process li
   # a request to an address reaches the socket of just that address; the one of all addresses gets what no other takes
   h_health=not-its-own
   if [ -n "$exact" ]; then
-    spell "$exact"
+    processes_spell "$exact"
   elif [ -n "$wide" ] && [ "$foreign" = 0 ]; then
     h_host=127.0.0.1
   else
@@ -122,7 +122,7 @@ find_listener() { # PORT PID: into `h_host` the address at which this process li
   fi
 }
 
-spell() { # HEX: an address of the kernel's table, which has the bytes of each 32 bits in the machine's order, into `h_host`
+processes_spell() { # HEX: an address of the kernel's table, which has the bytes of each 32 bits in the machine's order, into `h_host`
   local rest byte high low
   case $1 in 0100007F | 7F000001) h_host=127.0.0.1 && return ;; esac
   rest=$1 h_host=''
@@ -138,15 +138,15 @@ spell() { # HEX: an address of the kernel's table, which has the bytes of each 3
   h_host=${h_host#:}
 }
 
-directly() { # COMMAND…: without a proxy; in a subshell, since a command gate may need one
+processes_directly() { # COMMAND…: without a proxy; in a subshell, since a command gate may need one
   unset http_proxy HTTP_PROXY all_proxy ALL_PROXY
   export no_proxy="$h_host" NO_PROXY="$h_host" # whatever a wgetrc contains
   "$@"
 }
 
-probe() { # PORT PID: `h_health` is ok, timeout, status NNN or what `find_listener` found; empty when no program here can send the request
+processes_probe() { # PORT PID: `h_health` is ok, timeout, status NNN or what `processes_find_listener` found; empty when no program here can send the request
   local url answer
-  find_listener "$1" "$2" || return 0
+  processes_find_listener "$1" "$2" || return 0
   # bash, which opens the connection itself: a third of the cost of curl. Not every bash can, and Alpine and busybox have none: then
   # curl or wget. A refused connection looks the same, so they may ask once more
   url=http://$h_host:$1/healthz h_health='' answer=''
@@ -154,21 +154,21 @@ probe() { # PORT PID: `h_health` is ok, timeout, status NNN or what `find_listen
   if command -v bash >/dev/null; then
     # shellcheck disable=SC2016 # expanded by that bash
     answer=$(lastly 3 bash -pc 'exec 3<>"/dev/tcp/$1/$2" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$h_host" "$1" 2>/dev/null)
-    weigh "$?" "$answer"
+    processes_weigh "$?" "$answer"
     case $h_health in '' | refused) ;; *) return ;; esac
   fi
   if command -v curl >/dev/null; then
     share 3
-    answer=$(directly curl -q -s -m "$w_seconds" -w '\n%{http_code}' "$url" 2>/dev/null)
+    answer=$(processes_directly curl -q -s -m "$w_seconds" -w '\n%{http_code}' "$url" 2>/dev/null)
   elif command -v wget >/dev/null; then
-    answer=$(directly bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
+    answer=$(processes_directly bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
   else
     return
   fi
-  weigh "$?" "$answer"
+  processes_weigh "$?" "$answer"
 }
 
-weigh() { # STATUS ANSWER of the program that asked: into `h_health`
+processes_weigh() { # STATUS ANSWER of the program that asked: into `h_health`
   local answer
   h_health=refused
   case $1,$2 in
@@ -180,30 +180,30 @@ weigh() { # STATUS ANSWER of the program that asked: into `h_health`
   [ "$h_health" != "status 200" ] || h_health=ok
 }
 
-find_logs() { # PID: the files that its log is written to, into `l_files`; none for a log in the journal
+processes_find_logs() { # PID: the files that its log is written to, into `l_files`; none for a log in the journal
   local outputs n_value
   l_files='' outputs=$R/proc/$1/fd # also those to which systemd or a script redirects it
   [ ! -f "$outputs/2" ] || l_files="$outputs/2"
   # shellcheck disable=SC3013 # dash, bash and busybox have -ef
   [ ! -f "$outputs/1" ] || [ "$outputs/1" -ef "$outputs/2" ] || l_files="$l_files $outputs/1"
-  mentions "$1" logtostderr= || return 0
-  command_line "$1"
-  option ' --logtostderr '
+  processes_mentions "$1" logtostderr= || return 0
+  homes_command_line "$1"
+  homes_option ' --logtostderr '
   case $n_value in 0 | [fF] | false | FALSE | False) ;; *) return 0 ;; esac
-  option ' --log-file '
+  homes_option ' --log-file '
   if [ -z "$n_value" ]; then
-    option ' --log-dir '
+    homes_option ' --log-dir '
     n_value=${n_value:-/tmp}/kubelet.INFO
   fi
   case $n_value in *[!A-Za-z0-9_./:@%+=,-]*) ;; *) l_files="$l_files $R$n_value" ;; esac
 }
 
-is_thrown_away() { # PID: its text log is discarded: its lines in the journal are its standard output. A warning about its
+processes_is_thrown_away() { # PID: its text log is discarded: its lines in the journal are its standard output. A warning about its
   # configuration is text in every version: the format of `logging` is in force only after the configuration is read
   [ -c "$R/proc/$1/fd/2" ] && [ "$(readlink -- "$R/proc/$1/fd/2" 2>/dev/null)" = /dev/null ]
 }
 
-take_apart() { # LINE of a log: into `l_source`, the file that logged it, and `l_message`, whose quotes may have a backslash: klog's text, also
+processes_take_apart() { # LINE of a log: into `l_source`, the file that logged it, and `l_message`, whose quotes may have a backslash: klog's text, also
   # when logrus wraps it (k3s), klog's JSON, logrus' text and JSON (without a source). Only the beginning of a line decides: what a pod's
   # author can write stands in quotes behind it. Other lines have neither
   local wrapped level
@@ -244,34 +244,34 @@ take_apart() { # LINE of a log: into `l_source`, the file that logged it, and `l
   esac
 }
 
-notice() { # LINE of a kubelet: into `l_noticed`: `l_ignored` if it ignores a part of its configuration, `l_loaded` if it has read it. codec.go
+processes_notice() { # LINE of a kubelet: into `l_noticed`: `l_ignored` if it ignores a part of its configuration, `l_loaded` if it has read it. codec.go
   # logs the first, in words up to 1.20, and server.go then its version, before the kubelet knows any pod (1.17 to 1.37)
   l_noticed=''
-  take_apart "$1"
+  processes_take_apart "$1"
   case $l_source/$l_message in
     codec.go:[0-9]*/[uU]'sing lenient decoding as strict decoding failed'*) l_noticed=ignored ;;
     server.go:[0-9]*/'Version: v'[0-9]* | server.go:[0-9]*/'Kubelet version"'* | server.go:[0-9]*/'Kubelet version\"'*) l_noticed=loaded ;;
   esac
 }
 
-count_notice() { # LINE: into `l_ignored` and `l_loaded`. After the version's line there are texts of pods in a log, with their line ends up to 1.30: nothing counts
+processes_count_notice() { # LINE: into `l_ignored` and `l_loaded`. After the version's line there are texts of pods in a log, with their line ends up to 1.30: nothing counts
   [ "$l_loaded" = 0 ] || return 0
-  notice "$1"
+  processes_notice "$1"
   case $l_noticed in
     ignored) l_ignored=$((l_ignored + 1)) ;;
     loaded) l_loaded=1 ;;
   esac
 }
 
-logged_at() { # LINE, as `[SECONDS.MICROSECONDS] HOST PROGRAM[PID]: TEXT`: into `l_moment`, the second since boot
+processes_logged_at() { # LINE, as `[SECONDS.MICROSECONDS] HOST PROGRAM[PID]: TEXT`: into `l_moment`, the second since boot
   l_moment=${1#[}
   l_moment=${l_moment%%.*}
   l_moment=${l_moment##* }
   is_number "$l_moment"
 }
 
-is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, its JSON the time; SINCE is the first time that counts
-  take_apart "$3"
+processes_is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, its JSON the time; SINCE is the first time that counts
+  processes_take_apart "$3"
   [ -n "$l_source" ] || return
   case $3 in
     '{"ts":'*)
@@ -283,74 +283,68 @@ is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the
   esac
 }
 
-read_logs() { # PID STARTED: the files in `l_files`, as `read_journal` reads the journal. STARTED is in microseconds since boot
+processes_read_logs() { # PID STARTED: the files in `l_files`, as `pulls_read_journal` reads the journal. STARTED is in microseconds since boot
   local first log l_ignored l_loaded line
   is_number "${2:-}" && [ -n "$l_files" ] || return 0
-  date_boot
+  shown_files_date_boot
   first=$((x_booted + $2 / 1000 - 2000))
   for log in $l_files; do
     l_ignored=0 l_loaded=0
     IFS=$NL
     for line in $(bounded 8 tail -c 67108864 -- "$log" 2>/dev/null | sed -n -e '/lenient decoding/b cut' -e '/Kubelet version/b cut' \
       -e '/] Version: v/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p); do
-      ! is_said_by "$1" "$first" "$line" || count_notice "$line"
+      ! processes_is_said_by "$1" "$first" "$line" || processes_count_notice "$line"
     done
     unset IFS
-    [ "$l_ignored$l_loaded" != 00 ] || is_read "$1" "$first" "$log" || continue
+    [ "$l_ignored$l_loaded" != 00 ] || processes_is_read "$1" "$first" "$log" || continue
     l_lenient=$((${l_lenient:-0} + l_ignored))
     [ "$l_loaded" = 0 ] || l_configured=1
   done
 }
 
-is_read() { # PID SINCE FILE: this process wrote one of its last lines
+processes_is_read() { # PID SINCE FILE: this process wrote one of its last lines
   local line
   IFS=$NL
   for line in $(bounded 8 tail -n 20 -- "$3" 2>/dev/null); do
-    ! is_said_by "$1" "$2" "$line" || { unset IFS && return; }
+    ! processes_is_said_by "$1" "$2" "$line" || { unset IFS && return; }
   done
   unset IFS
   return 1
 }
 
-count_lenient() { # UNIT PID STARTED: how often this process warned that it ignores a part of its configuration; empty until its log shows that it has read it
+processes_count_lenient() { # UNIT PID STARTED: how often this process warned that it ignores a part of its configuration; empty until its log shows that it has read it
   local l_configured l_ignored l_loaded lines line
   l_lenient='' l_configured=0 l_ignored=0 l_loaded=0
   is_number "$3" || return 0
-  if ! is_thrown_away "$2"; then
+  if ! processes_is_thrown_away "$2"; then
     lines=$(bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 50000 "_PID=$2" _UID=0 "_SYSTEMD_UNIT=$1" 2>/dev/null |
       sed -n -e '/lenient decoding/b cut' -e '/Kubelet version/b cut' -e '/] Version: v/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p)
     IFS=$NL
     for line in $lines; do
       unset IFS
-      ! logged_at "$line" || [ "$l_moment" -lt $(($3 / 1000000)) ] || count_notice "${line#*]: }"
+      ! processes_logged_at "$line" || [ "$l_moment" -lt $(($3 / 1000000)) ] || processes_count_notice "${line#*]: }"
     done
     unset IFS
     [ "$l_loaded" = 0 ] || { l_configured=1 l_lenient=$l_ignored; }
   fi
-  find_logs "$2"
-  read_logs "$2" "$3"
+  processes_find_logs "$2"
+  processes_read_logs "$2" "$3"
   [ "$l_configured" = 1 ] || [ "${l_lenient:-0}" -gt 0 ] || l_lenient=''
 }
 
-escape() { # BASE64: its bytes into `l_escaped`, for printf: without a program
-  local rest bits held sixth before byte
-  rest=${1%%=*} l_escaped='' bits=0 held=0
-  while [ -n "$rest" ]; do
-    sixth=${rest%"${rest#?}"} rest=${rest#?}
-    before=${BASE64%%"$sixth"*}
-    held=$((held << 6 | ${#before})) bits=$((bits + 6))
-    [ "$bits" -ge 8 ] || continue
-    bits=$((bits - 8))
-    byte=$((held >> bits & 255)) held=$((held & ((1 << bits) - 1)))
-    l_escaped="$l_escaped\\$((byte >> 6))$((byte >> 3 & 7))$((byte & 7))"
-  done
+processes_mentions() { # PID PATTERN: its command line contains it; needs no process (a shell's read drops the NULs)
+  local line
+  line=''
+  read -r line 2>/dev/null <"$R/proc/$1/cmdline"
+  # shellcheck disable=SC2254 # a pattern
+  case $line in *$2*) ;; *) return 1 ;; esac
 }
 
-has_argument() { # BASE64: it is one word of the process's command line
+processes_has_argument() { # BASE64: it is one word of the process's command line
   local decoded
   escape "$1"
   # shellcheck disable=SC2059 # made of octal numbers
-  decoded=$(printf "$l_escaped")
+  decoded=$(printf "$w_escaped")
   case $n_words in *"$NL$decoded$NL"*) ;; *)
     why="an argument is missing from its command line"
     return 1

@@ -2,7 +2,7 @@
 
 # `python -m tests.agent.protocol` writes this part, from rollout/kubelet/agent/protocol.py.
 
-take_order() { # KEY=VALUE…: the arguments of `verb`, each in the variable of its name
+protocol_take_order() { # KEY=VALUE…: the arguments of `verb`, each in the variable of its name
   case $verb in snapshot | status | verify | apply | confirm | revert | freeze | unfreeze | cleanup | forget) ;; *) refuse bad-argument "no such verb" ;; esac
   tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0 unread=0 evidence=0 void=0 strays=0 pulls=''
   for word in "$@"; do

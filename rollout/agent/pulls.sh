@@ -1,4 +1,4 @@
-read_journal() { # of the running processes, by the journal's own fields: how often the kubelet warned that it ignores a part of its
+pulls_read_journal() { # of the running processes, by the journal's own fields: how often the kubelet warned that it ignores a part of its
   # configuration, into `l_lenient` (empty if not a line of it can be read); the pulls under way, as NAME#REQUEST, into `q_names`. A pull
   # ends with the kubelet that requested it: lines since its start count, by a clock that never steps
   local line sources main_line l_ignored l_loaded q_doubted served teller lines text
@@ -6,12 +6,12 @@ read_journal() { # of the running processes, by the journal's own fields: how of
   [ "$m_pid" = 0 ] || ! is_number "$m_started" || q_since=$((m_started / 1000000))
   if [ "$m_pid" != 0 ]; then
     sources="_PID=$m_pid"
-    is_thrown_away "$m_pid" || main_line="^[^]]*] [^ ]* [^ ]*\\[$m_pid]: "
+    processes_is_thrown_away "$m_pid" || main_line="^[^]]*] [^ ]* [^ ]*\\[$m_pid]: "
   fi
   for served in $m_services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done
   [ -n "$sources" ] || return 0
   # `!read` marks the first line of the kubelet itself, whatever it contains
-  lines=$(ask_journal |
+  lines=$(pulls_ask_journal |
     sed -n -e '/^!unreadable$/{p;q;}' -e "/$main_line/{x;/^$/{s/^/!/;x;s/^/!read/p;s/^!read//;x;};x;}" -e '/lenient decoding/b cut' \
       -e '/Kubelet version/b cut' -e '/] Version: v/b cut' -e '/PullImage/b say' -e '/ulling image/b say' -e '/Pulled image: /b say' \
       -e '/&Container{/b say' -e '/probe for /b say' -e '/Event(v1.ObjectReference{/b say' -e '/blob data]/b say' -e d \
@@ -23,11 +23,11 @@ read_journal() { # of the running processes, by the journal's own fields: how of
   for line in $lines; do
     unset IFS
     q_request=''
-    logged_at "${line#'!read'}" || continue
+    processes_logged_at "${line#'!read'}" || continue
     [ "$l_moment" -ge "$q_since" ] || continue
     teller=${line%%']: '*}
     text=${line#"$teller]: "}
-    take_apart "$text"
+    processes_take_apart "$text"
     case $teller in
       '!read'*)
         l_lenient=0
@@ -35,46 +35,46 @@ read_journal() { # of the running processes, by the journal's own fields: how of
         ;;
       *"[$m_pid")
         # its first lines; of a long log they may be gone
-        [ -z "$l_lenient" ] || [ "$l_moment" -gt $((q_since + 60)) ] || count_notice "$text"
-        follow_kubelet
+        [ -z "$l_lenient" ] || [ "$l_moment" -gt $((q_since + 60)) ] || processes_count_notice "$text"
+        pulls_follow_kubelet
         ;;
-      *) follow ;;
+      *) pulls_follow ;;
     esac
   done
   unset IFS
   [ -z "$l_lenient" ] || l_lenient=$l_ignored
 }
 
-ask_journal() { # for each of `sources` apart: the lines of the kubelet, some with texts of pods, must not displace those of a runtime
+pulls_ask_journal() { # for each of `sources` apart: the lines of the kubelet, some with texts of pods, must not displace those of a runtime
   local matches
   for matches in $sources; do
     bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 _UID=0 "$matches" 2>/dev/null || { echo '!unreadable' && return; }
   done
 }
 
-follow() { # `l_message`: a pull that begins or ends, of containerd 1.5 to 2.3, CRI-O or cri-dockerd
+pulls_follow() { # `l_message`: a pull that begins or ends, of containerd 1.5 to 2.3, CRI-O or cri-dockerd
   local rest
   [ -z "$l_source" ] || return 0
   case $l_message in
     'PullImage \"'*)
       q_image=${l_message#'PullImage \"'}
       rest=${q_image#*'\"'} q_image=${q_image%%'\"'*}
-      case $rest in '"'*) began ;; ' returns image reference '* | ' failed'*) ended "$q_image#" ;; esac
+      case $rest in '"'*) pulls_began ;; ' returns image reference '* | ' failed'*) pulls_ended "$q_image#" ;; esac
       ;;
     'Pulling image: '*' id='*) # CRI-O; its requests have numbers
       q_image=${l_message#'Pulling image: '} q_request=${l_message##*' id='}
       q_image=${q_image%%'"'*} q_request=${q_request%% *}
-      began
+      pulls_began
       ;;
     'Pulled image: '*' id='*)
       q_request=${l_message##*' id='}
-      ended "*#${q_request%% *}"
+      pulls_ended "*#${q_request%% *}"
       ;;
-    'Pulling image '* | 'Stop pulling image '* | 'Cancel pulling image '*) follow_docker ;;
+    'Pulling image '* | 'Stop pulling image '* | 'Cancel pulling image '*) pulls_follow_docker ;;
   esac
 }
 
-follow_kubelet() { # `text` of a kubelet, taken apart: a call that failed, which CRI-O does not log; dockershim's progress, every 10 s if it runs with
+pulls_follow_kubelet() { # `text` of a kubelet, taken apart: a call that failed, which CRI-O does not log; dockershim's progress, every 10 s if it runs with
   # -v=2. Some messages print texts of pods with their line ends (a container up to 1.30, a probe up to 1.20), and no field of the journal
   # tells such a line from one of the kubelet: for 5 s behind the beginning of a message like these, no line ends a pull
   case $text in *'&Container{'* | *'probe for '* | *'Event(v1.ObjectReference{'* | *'blob data]'*) q_doubted=$((l_moment + 5)) ;; esac
@@ -89,37 +89,37 @@ follow_kubelet() { # `text` of a kubelet, taken apart: a call that failed, which
           ;;
         *) return 0 ;;
       esac
-      ended "${q_image%%'"'*}#*"
+      pulls_ended "${q_image%%'"'*}#*"
       ;;
     *' cri-docker.service:'[1-9]*) ;;
     *' docker.service:'[1-9]*)
       case $l_source/$l_message in
-        kube_docker_client.go:*/'Pulling image'*) follow_docker ;;
+        kube_docker_client.go:*/'Pulling image'*) pulls_follow_docker ;;
         kube_docker_client.go:*/'Stop pulling image'* | kube_docker_client.go:*/'Cancel pulling image'*)
-          [ "$l_moment" -le "$q_doubted" ] || follow_docker
+          [ "$l_moment" -le "$q_doubted" ] || pulls_follow_docker
           ;;
       esac
       ;;
   esac
 }
 
-follow_docker() { # `l_message` of dockershim, old or new, or of cri-dockerd
+pulls_follow_docker() { # `l_message` of dockershim, old or new, or of cri-dockerd
   q_image=${l_message#*'ulling image'}
   case $q_image in
     ' "'*) q_image=${q_image#' "'} && q_image=${q_image%%'"'*} ;;
     *' image="'*) q_image=${q_image#*' image="'} && q_image=${q_image%%'"'*} ;;
     *) q_image=${q_image#' '} && q_image=${q_image%%': '*} && q_image=${q_image%%' because '*} ;;
   esac
-  ended "$q_image#"
-  case $l_message in 'Pulling image '* | 'Pulling image" '*) began ;; esac
+  pulls_ended "$q_image#"
+  case $l_message in 'Pulling image '* | 'Pulling image" '*) pulls_began ;; esac
 }
 
-began() { # `q_image`, `q_request`
+pulls_began() { # `q_image`, `q_request`
   case $q_image#$q_request in '#'* | *[!A-Za-z0-9_./:@%+=,#-]*) q_image='(unnamed)' ;; esac
   q_names="$q_names $q_image#$q_request"
 }
 
-ended() { # PATTERN: remove the first match from `q_names`
+pulls_ended() { # PATTERN: remove the first match from `q_names`
   local others gone entry
   others='' gone=0
   for entry in $q_names; do
@@ -129,13 +129,13 @@ ended() { # PATTERN: remove the first match from `q_names`
   q_names=$others
 }
 
-show_pulls() { # the pulls under way, or `-`; no line where that cannot be known. `q_count`: 0 if there are certainly none
+pulls_show() { # the pulls under way, or `-`; no line where that cannot be known. `q_count`: 0 if there are certainly none
   local known served process count entry names
   known=0 q_count=1
   for served in $m_services; do
     process=${served#*:}
     [ "$process" != 0 ] || continue
-    find_layers "${served%:*}" || return 0
+    runtimes_find_layers "${served%:*}" || return 0
     known=1
   done
   [ "$known" = 1 ] || return 0
@@ -148,14 +148,6 @@ show_pulls() { # the pulls under way, or `-`; no line where that cannot be known
   say "pulls${names:- -}"
 }
 
-unnamed() { # something is pulled; without a name from elsewhere it is unnamed
+pulls_unnamed() { # something is pulled; without a name from elsewhere it is unnamed
   [ -n "$q_names" ] || q_names=' (unnamed)#'
-}
-
-mentions() { # PID PATTERN: its command line contains it; needs no process (a shell's read drops the NULs)
-  local line
-  line=''
-  read -r line 2>/dev/null <"$R/proc/$1/cmdline"
-  # shellcheck disable=SC2254 # a pattern
-  case $line in *$2*) ;; *) return 1 ;; esac
 }

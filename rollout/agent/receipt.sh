@@ -1,32 +1,32 @@
 # -------------------------------------------------------------------------------------------------------- the receipt
 
-here() { # TX: its folder
+receipt_here() { # TX: its folder
   tx=$1 T=$S/tx/$1
 }
 
-load() { # TX: its receipt into r_…; false if it has none
+receipt_load() { # TX: its receipt into r_…; false if it has none
   local line
-  here "$1"
+  receipt_here "$1"
   r_text=''
   [ ! -f "$T/receipt" ] || [ -L "$T" ] || while IFS= read -r line; do r_text=$r_text$line$NL; done <"$T/receipt"
-  parse_receipt
+  receipt_parse
 }
 
-load_known() { # TX: as load, but as `transactions` has just read it
+receipt_load_known() { # TX: as load, but as `receipt_list` has just read it
   local nth known
-  here "$1"
+  receipt_here "$1"
   nth=0
   for known in $r_names; do
     nth=$((nth + 1))
     [ "$known" = "$1" ] || continue
     eval "r_text=\$receipt_$nth"
-    parse_receipt
+    receipt_parse
     return
   done
-  load "$1"
+  receipt_load "$1"
 }
 
-parse_receipt() { # `r_text` into r_…; false if it has no state
+receipt_parse() { # `r_text` into r_…; false if it has no state
   local line value
   r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_guard=180 r_limit=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
   r_reload=0 r_kubelet='' r_program=''
@@ -61,29 +61,29 @@ parse_receipt() { # `r_text` into r_…; false if it has no state
   [ -n "$r_state" ]
 }
 
-lay() { # NAME STATE CAUSE FINISHED: write a receipt for later
+receipt_lay() { # NAME STATE CAUSE FINISHED: write a receipt for later
   printf 'tx=%s\nstate=%s\ncause=%s\nfinished=%s\n%s\n' "$tx" "$2" "$3" "$4" "$common" >"$T/next/$1"
 }
 
-lay_receipts() {
+receipt_lay_all() {
   local end
-  lay armed armed - 0 && lay finished armed - 1 && lay confirmed confirmed - 1 || return 1
+  receipt_lay armed armed - 0 && receipt_lay finished armed - 1 && receipt_lay confirmed confirmed - 1 || return 1
   for end in guard boot health asked; do
-    lay "reverting-$end" reverting "$end" 1 && lay "reverted-$end" reverted "$end" 1 || return 1
+    receipt_lay "reverting-$end" reverting "$end" 1 && receipt_lay "reverted-$end" reverted "$end" 1 || return 1
   done
 }
 
-become() { # NAME: one rename, durable when this returns true. If it hangs, a guard ends it; only a revert has none
-  unsettle
+receipt_become() { # NAME: one rename, durable when this returns true. If it hangs, a guard ends it; only a revert has none
+  durable_unsettle
   case $1 in
     reverted-*) bounded 60 mv -f "$T/next/$1" "$T/receipt" ;;
     *) mv -f "$T/next/$1" "$T/receipt" ;;
   esac || return 1
-  flush "$T" || { ! is_lost && load "$tx" && undurable='' && seal; } || return 1
-  settled
+  durable_flush "$T" || { ! durable_is_lost && receipt_load "$tx" && undurable='' && durable_seal; } || return 1
+  durable_settled
 }
 
-read_place() { # of the requested revert of the loaded transaction, among all applies and reverts here, into `r_place`; 0: none noted
+receipt_read_place() { # of the requested revert of the loaded transaction, among all applies and reverts here, into `r_place`; 0: none noted
   set +f
   set -- "$T"/place.*
   set -f
@@ -91,24 +91,24 @@ read_place() { # of the requested revert of the loaded transaction, among all ap
   is_number "$r_place" || r_place=0
 }
 
-note_place() { # right before the requested revert of a confirmed transaction. In a name: a revert needs no room. Best effort
+receipt_note_place() { # right before the requested revert of a confirmed transaction. In a name: a revert needs no room. Best effort
   local top name
   top=0
   for name in $r_all; do
-    load_known "$name"
-    read_place
+    receipt_load_known "$name"
+    receipt_read_place
     [ "$r_seq" -le "$top" ] || top=$r_seq
     [ "$r_place" -le "$top" ] || top=$r_place
   done
-  load_known "$asked"
-  read_place
+  receipt_load_known "$asked"
+  receipt_read_place
   case $r_place in
     0) mv -f "$T/next/reverting-guard" "$T/place.$((top + 1))" ;; # no guard reverts it any more
     *) [ "$r_place" = "$top" ] || mv -f "$T/place.$r_place" "$T/place.$((top + 1))" ;;
   esac 2>/dev/null || :
 }
 
-transactions() { # [last] every transaction's name into `r_all`, newest first; with `last`: that with the last apply or revert first
+receipt_list() { # [last] every transaction's name into `r_all`, newest first; with `last`: that with the last apply or revert first
   local found nth by entry r_place top rest newest
   r_all='' found='' r_names='' nth=0 by=${1:-apply}
   set +f
@@ -116,8 +116,8 @@ transactions() { # [last] every transaction's name into `r_all`, newest first; w
   set -f
   for entry in "$@"; do
     entry=${entry%/receipt}
-    load "${entry##*/}" || continue
-    read_place
+    receipt_load "${entry##*/}" || continue
+    receipt_read_place
     [ "$by,$((r_place > r_seq))" = last,1 ] || r_place=$r_seq
     nth=$((nth + 1)) found="$found $r_place:$tx" r_names="$r_names $tx"
     eval "receipt_$nth=\$r_text"
@@ -131,9 +131,7 @@ transactions() { # [last] every transaction's name into `r_all`, newest first; w
   done
 }
 
-boot_id() { [ -n "$boot" ] || read -r boot <"$R/proc/sys/kernel/random/boot_id"; } # into `boot`
-
-seconds_left() { # left: seconds until this receipt's guard fires; 0 if it has fired or never will
+receipt_seconds_left() { # left: seconds until this receipt's guard fires; 0 if it has fired or never will
   clock
   boot_id
   r_left=0
@@ -141,15 +139,15 @@ seconds_left() { # left: seconds until this receipt's guard fires; 0 if it has f
   [ "$r_left" -ge 0 ] || r_left=0
 }
 
-show_receipt() { # WORD TX: a line of output
-  ! load "$2" || tell_receipt "$1"
+receipt_show() { # WORD TX: a line of output
+  ! receipt_load "$2" || receipt_tell "$1"
 }
 
-tell_receipt() { # WORD: a line of output, of the loaded receipt
+receipt_tell() { # WORD: a line of output, of the loaded receipt
   local r_left told
   r_left=0
-  [ "$r_state" != armed ] || seconds_left
+  [ "$r_state" != armed ] || receipt_seconds_left
   told=$r_state
-  ! is_unsettled || case $r_state in confirmed) told=armed ;; reverted) told=reverting ;; esac # the disk may still have that
+  ! durable_is_unsettled || case $r_state in confirmed) told=armed ;; reverted) told=reverting ;; esac # the disk may still have that
   say "$1 tx=$tx run=$r_run counter=$r_counter state=$told cause=$r_cause left=$r_left finished=$r_finished"
 }

@@ -1,6 +1,6 @@
 # -------------------------------------------------------------------------------------------------------------- revert
 
-keep_foreign() { # N PATH: bytes that are neither the new nor the old ones; kept if that is possible without a gap
+revert_keep_foreign() { # N PATH: bytes that are neither the new nor the old ones; kept if that is possible without a gap
   [ -e "$R$2" ] || [ -L "$R$2" ] || return 0
   if [ -d "$R$2" ] && [ ! -L "$R$2" ]; then
     mv "$R$2" "$T/kept.$1"
@@ -13,18 +13,18 @@ keep_foreign() { # N PATH: bytes that are neither the new nor the old ones; kept
   esac
 }
 
-give_back() { # N: restore file N; may be repeated; counted in `v_given` if that took a step
-  load_file "$1" || return 1
-  is_as "$f_before" "$f_path" && return 0
-  is_as "$f_after" "$f_path" || keep_foreign "$1" "$f_path"
+revert_give_back() { # N: restore file N; may be repeated; counted in `v_given` if that took a step
+  files_load "$1" || return 1
+  files_is_as "$f_before" "$f_path" && return 0
+  files_is_as "$f_after" "$f_path" || revert_keep_foreign "$1" "$f_path"
   if [ "$f_before" = absent ]; then
     let_go 30 rm -f "$R$f_path" || return 1
   else
     # On another file system a confirmed change keeps its copy in our folder only. The file beside the target may be incomplete:
     # a revert was killed, or the power failed, while it was written.
-    if [ -e "$T/beside.$1" ] && ! is_as "$f_before" "$f_old"; then
-      rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
-    elif [ -e "$T/twin.$1" ] && ! is_as "$f_before" "$f_old"; then
+    if [ -e "$T/beside.$1" ] && ! files_is_as "$f_before" "$f_old"; then
+      rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && durable_flush "$R$f_old" || return 1
+    elif [ -e "$T/twin.$1" ] && ! files_is_as "$f_before" "$f_old"; then
       f_old=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names
     fi
     let_go 30 mv -f "$R$f_old" "$R$f_path" || return 1
@@ -32,25 +32,25 @@ give_back() { # N: restore file N; may be repeated; counted in `v_given` if that
   v_given=$((v_given + 1))
 }
 
-remove_made() { # N: remove the folders that were made for file N, if nothing uses them
+revert_remove_made() { # N: remove the folders that were made for file N, if nothing uses them
   local folder made
-  load_file "$1" || return 0
+  files_load "$1" || return 0
   made=''
   for folder in $f_made; do made="$R$folder $made"; done
   for folder in $made; do [ ! -d "$folder" ] || rmdir "$folder" 2>/dev/null || :; done
 }
 
-remove_all_made() { # for every file, the last one first
+revert_remove_all_made() { # for every file, the last one first
   local n
   n=1
   while [ -e "$T/file.$n" ]; do n=$((n + 1)); done
   while [ "$n" -gt 1 ]; do
     n=$((n - 1))
-    remove_made "$n"
+    revert_remove_made "$n"
   done
 }
 
-near() { # N: the path, without its ending, of the loaded file's copies if they cannot be in the transaction's folder
+revert_near() { # N: the path, without its ending, of the loaded file's copies if they cannot be in the transaction's folder
   local topmost
   f_near=${f_path%/*}
   for topmost in $f_made; do f_near=${topmost%/*} && break; done
@@ -58,12 +58,12 @@ near() { # N: the path, without its ending, of the loaded file's copies if they 
   f_near=$f_near/.rollout-$tx.$1
 }
 
-unstage() { # remove the copies that are outside the transaction's folder, or were tried there; false if one stays
+revert_unstage() { # remove the copies that are outside the transaction's folder, or were tried there; false if one stays
   local nears n stays tried
   nears='' n=1 stays=0
   while [ -e "$T/file.$n" ]; do
-    if load_file "$n"; then
-      near "$n"
+    if files_load "$n"; then
+      revert_near "$n"
       nears="$nears $R$f_near.new $R$f_near.old $R$f_near.try $R$f_near.tried"
       tried=$R${f_path%/*}/.rollout-$tx.$n.try
       [ ! -d "$tried" ] || rmdir "$tried" || stays=1 # of a `try` that was killed
@@ -74,94 +74,94 @@ unstage() { # remove the copies that are outside the transaction's folder, or we
   drop $nears && [ "$stays" = 0 ]
 }
 
-flush_near() { # make the removal durable: else a power cut restores copies that no record names
+revert_flush_near() { # make the removal durable: else a power cut restores copies that no record names
   local nears n
   nears='' n=1
   while [ -e "$T/file.$n" ]; do
-    if load_file "$n"; then
-      near "$n"
+    if files_load "$n"; then
+      revert_near "$n"
       case " $nears " in *" $R${f_near%/*} "*) ;; *) nears="$nears $R${f_near%/*}" ;; esac
     fi
     n=$((n + 1))
   done
   # shellcheck disable=SC2086 # a list of paths
-  [ -z "$nears" ] || flush $nears
+  [ -z "$nears" ] || durable_flush $nears
 }
 
-is_untouched() { # an armed transaction without a rename: everything staged is there. Old bytes are no proof, anybody may restore them
+revert_is_untouched() { # an armed transaction without a rename: everything staged is there. Old bytes are no proof, anybody may restore them
   local n
   [ "$r_state" = armed ] || return 1
   n=1
   while [ "$n" -le "$r_files" ]; do
-    load_file "$n" && [ -e "$R$f_new" ] && is_as "$f_before" "$f_path" || return 1
+    files_load "$n" && [ -e "$R$f_new" ] && files_is_as "$f_before" "$f_path" || return 1
     n=$((n + 1))
   done
 }
 
-restrain() { # a transaction armed in this boot is reverted by its limit, before its pods are evicted
+revert_restrain() { # a transaction armed in this boot is reverted by its limit, before its pods are evicted
   [ "$r_state" = armed ] || [ "$verb" = guard ] || [ "$verb" = watch ] || return 0
   boot_id
   clock
   [ "$r_boot" != "$boot" ] || [ "$now" -ge $((r_limit - 10000)) ] || [ "$until" -lt "$r_limit" ] || until=$r_limit
 }
 
-take_back() { # CAUSE HOW: revert to the end; HOW is restart, or files at boot, when the units start after us anyway. False: not finished
+revert_fully() { # CAUSE HOW: revert to the end; HOW is restart, or files at boot, when the units start after us anyway. False: not finished
   local v_unrestarted v_kept was times
-  restrain
-  targets
+  revert_restrain
+  files_targets
   # shellcheck disable=SC2086 # a list of paths
-  digest $f_paths $f_copies
+  files_digest $f_paths $f_copies
   v_how=$2
-  is_untouched && v_how=nothing
-  read_stuck
+  revert_is_untouched && v_how=nothing
+  revert_read_stuck
   [ "$v_stuck" != not-durable ] || return 1 # nothing in this boot can make it durable
   undurable='' v_unrestarted='' v_kept='' was=$r_state
   if [ "$r_state" != reverting ]; then
-    unsettle
+    durable_unsettle
     bounded 60 mv -f "$T/next/reverting-$1" "$T/receipt" || return 1
-    flush_soon "$T"
+    durable_flush_soon "$T"
     r_state=reverting r_cause=$1
-  elif is_unsettled; then
-    { seal && unsettle && renew; } || : "${undurable:=there is no room to write again what a sync without a result left}"
+  elif durable_is_unsettled; then
+    { durable_seal && durable_unsettle && durable_renew; } || : "${undurable:=there is no room to write again what a sync without a result left}"
   fi
-  give_all_back
-  remove_all_made
-  folders
+  revert_give_all_back
+  revert_remove_all_made
+  files_folders
   # shellcheck disable=SC2086 # a list of paths
-  flush_soon $f_dirs
+  durable_flush_soon $f_dirs
   case $v_given,$v_stuck in 0,not-given-back | 0,durability-unknown) v_how=finished ;; esac # by the previous attempt
-  case $v_how in restart | files) reload_surely ;; esac
-  case $v_how in restart) restart_again ;; files) restart_running ;; esac
-  flush_rest
-  is_whole || return 1
-  [ "$v_how" != restart ] || remember_loaded
-  become "reverted-$r_cause" || return 1
+  case $v_how in restart | files) restarts_reload_surely ;; esac
+  case $v_how in restart) restarts_again ;; files) restarts_running ;; esac
+  durable_flush_rest
+  revert_is_whole || return 1
+  [ "$v_how" != restart ] || staging_remember_loaded
+  receipt_become "reverted-$r_cause" || return 1
   r_state=reverted
-  case $2,$was,$1 in files,* | *,confirmed,asked) remove_boot_unit ;; *) disarm ;; esac # an earlier confirm has stopped the timer and the watch
+  case $2,$was,$1 in files,* | *,confirmed,asked) guard_remove_boot_unit ;; *) guard_disarm ;; esac # an earlier confirm has stopped the timer and the watch
   times=''
   [ "$v_how" != nothing ] || times=$(cat "$T/times" 2>/dev/null)
-  tidy
-  keep_times "$times"
+  revert_tidy
+  staging_keep_times "$times"
 }
 
-give_all_back() { # every file, even if others fail; those that keep the new bytes into `v_kept`
+revert_give_all_back() { # every file, even if others fail; those that keep the new bytes into `v_kept`
   local n
   v_given=0 n=1
   while [ "$n" -le "$r_files" ]; do
-    give_back "$n" || v_kept="$v_kept${v_kept:+ }$f_path"
+    revert_give_back "$n" || v_kept="$v_kept${v_kept:+ }$f_path"
     n=$((n + 1))
   done
 }
 
-is_whole() { # else the reason is noted: the receipt stays `reverting`, and the next attempt or the next boot continues
-  if is_lost; then
-    stick not-durable "the disk reported that it lost what was written; reboot the node, which then looks at its files again"
+revert_is_whole() { # else the reason is noted: the receipt stays `reverting`, and the next attempt or the next boot continues
+  if durable_is_lost; then
+    revert_stick not-durable "the disk reported that it lost what was written; reboot the node, which then looks at its files again"
   elif [ -n "$v_unrestarted" ]; then
-    stick not-restarted "$v_unrestarted still runs the process from before its old files were there"
+    revert_stick not-restarted "$v_unrestarted still runs the process from before its old files were there"
   elif [ -n "$v_kept" ]; then
-    stick not-given-back "$v_kept $(attributes)"
+    revert_stick not-given-back "$v_kept $(revert_attributes)"
   elif [ -n "$undurable" ]; then
-    stick durability-unknown "$undurable; the node writes its old files again by itself"
+    revert_stick durability-unknown "$undurable; the node writes its old files again by itself"
   else
     drop "$T/stuck"
     v_stuck=''
@@ -169,12 +169,12 @@ is_whole() { # else the reason is noted: the receipt stays `reverting`, and the 
   [ -z "$v_stuck" ]
 }
 
-stick() { # REFERENCE TEXT: why the loaded transaction cannot end. Best effort: only the receipt counts
+revert_stick() { # REFERENCE TEXT: why the loaded transaction cannot end. Best effort: only the receipt counts
   v_stuck=$1 v_stuck_text=$2
   printf '%s %s %s\n' "$boot" "$1" "$2" >"$T/stuck" 2>/dev/null
 }
 
-read_stuck() { # the reason noted in this boot, into `v_stuck` and `v_stuck_text`
+revert_read_stuck() { # the reason noted in this boot, into `v_stuck` and `v_stuck_text`
   local stuck_boot
   boot_id
   stuck_boot='' v_stuck='' v_stuck_text=''
@@ -182,13 +182,13 @@ read_stuck() { # the reason noted in this boot, into `v_stuck` and `v_stuck_text
   [ "$stuck_boot" = "$boot" ] || v_stuck='' v_stuck_text=''
 }
 
-tell_stuck() { # of the loaded transaction
+revert_tell_stuck() { # of the loaded transaction
   [ "$r_state" = reverting ] || return 0
-  read_stuck
+  revert_read_stuck
   [ -z "$v_stuck" ] || say "failed $v_stuck $v_stuck_text"
 }
 
-attributes() { # why the first of `v_kept` cannot be renamed, if that is known
+revert_attributes() { # why the first of `v_kept` cannot be renamed, if that is known
   local attributes
   attributes=$(bounded 5 lsattr -d -- "$R${v_kept%% *}" 2>/dev/null)
   case ${attributes%% *} in
@@ -198,9 +198,9 @@ attributes() { # why the first of `v_kept` cannot be renamed, if that is known
   esac
 }
 
-tidy() { # a reverted transaction keeps only its receipt and foreign bytes
-  unstage
-  remove_all_made # those that held a copy until now
+revert_tidy() { # a reverted transaction keeps only its receipt and foreign bytes
+  revert_unstage
+  revert_remove_all_made # those that held a copy until now
   [ -e "$T/next" ] || return 0 # removed last
   set +f
   rm -rf "$T"/old.* "$T"/new.* "$T"/twin.* "$T/stuck" "$T/times" "$T"/tried* "$T/unsettled" "$T/next"

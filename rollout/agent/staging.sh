@@ -1,61 +1,61 @@
-sweep() { # remove transactions that died before their receipt; refuses if one is still under way
+staging_sweep() { # remove transactions that died before their receipt; refuses if one is still under way
   local name
-  transactions
+  receipt_list
   s_top=0
   for name in $r_all; do
-    load_known "$name"
-    read_place
+    receipt_load_known "$name"
+    receipt_read_place
     [ "$r_seq" -le "$s_top" ] || s_top=$r_seq
     [ "$r_place" -le "$s_top" ] || s_top=$r_place
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
-    has_ended || refuse not-durable "the disk has not taken the receipt of $name: $undurable"
+    durable_has_ended || refuse not-durable "the disk has not taken the receipt of $name: $undurable"
   done
-  remove_strays
+  staging_remove_strays
 }
 
-remove_strays() {
+staging_remove_strays() {
   local entry
   set +f
   for entry in "$S"/tx/*; do
     set -f
-    here "${entry##*/}"
+    receipt_here "${entry##*/}"
     [ ! -L "$T" ] || rm -f "$T"
-    [ -e "$T/receipt" ] || [ ! -d "$T" ] || abandon
+    [ -e "$T/receipt" ] || [ ! -d "$T" ] || staging_abandon
   done
   set -f
 }
 
-withdraw_receipt() { # else a power cut restores it without the files that it names
-  [ ! -e "$T/receipt" ] || { rm -f "$T/receipt" && flush "$T"; }
+staging_withdraw_receipt() { # else a power cut restores it without the files that it names
+  [ ! -e "$T/receipt" ] || { rm -f "$T/receipt" && durable_flush "$T"; }
 }
 
-abandon() { # nothing was renamed; remove all traces of this transaction, with time for it: the time to arm may be over. A timer that may
+staging_abandon() { # nothing was renamed; remove all traces of this transaction, with time for it: the time to arm may be over. A timer that may
   # not have stopped keeps its program, which does this again: without it the timer's service would fail for ever. Names that could not be
   # removed keep their record
   local g_stopped kept_until unstaged times
   clock
   kept_until=$until g_stopped=1 unstaged=1
   [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))
-  withdraw_receipt
-  if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; elif [ ! -e "$SYSTEM/$BOOT_UNIT" ]; then remove_boot_unit; fi
-  unstage || unstaged=0
-  remove_all_made
-  flush_near
+  staging_withdraw_receipt
+  if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then guard_disarm; elif [ ! -e "$SYSTEM/$BOOT_UNIT" ]; then guard_remove_boot_unit; fi
+  revert_unstage || unstaged=0
+  revert_remove_all_made
+  revert_flush_near
   times=$(cat "$T/times" 2>/dev/null)
   [ "$g_stopped$unstaged" != 11 ] || rm -rf "$T"
-  keep_times "$times"
+  staging_keep_times "$times"
   until=$kept_until
 }
 
-note_times() { # when the targets last changed, before our hard link changes their ctime
+staging_note_times() { # when the targets last changed, before our hard link changes their ctime
   local path
   for path in $f_paths; do
-    ! facts_of "$path" || printf '%s %s\n' "$c_times" "$path"
+    ! checks_facts_of "$path" || printf '%s %s\n' "$c_times" "$path"
   done >"$T/times" 2>/dev/null
   :
 }
 
-keep_times() { # LINES of `times`: of files that only our links have touched since. Best effort: a forgotten file counts as changed
+staging_keep_times() { # LINES of `times`: of files that only our links have touched since. Best effort: a forgotten file counts as changed
   local entries line path left current lines l_moment
   [ -n "$1" ] || return 0
   lines='' entries=$NL$(cat "$S/touched" 2>/dev/null)$NL
@@ -71,10 +71,10 @@ keep_times() { # LINES of `times`: of files that only our links have touched sin
     lines="$lines$left ${current##* } $l_moment $path$NL"
   done
   unset IFS
-  remember_times "$lines"
+  staging_remember_times "$lines"
 }
 
-remember_times() { # LINES, INODE CTIME TIME PATH: a file with this inode and ctime counts as changed at TIME
+staging_remember_times() { # LINES, INODE CTIME TIME PATH: a file with this inode and ctime counts as changed at TIME
   local entries line lines
   lines=$1$NL entries=$(cat "$S/touched" 2>/dev/null)
   IFS=$NL
@@ -86,12 +86,12 @@ remember_times() { # LINES, INODE CTIME TIME PATH: a file with this inode and ct
   :
 }
 
-remember_loaded() { # the targets, if a SIGHUP made a unit read them, without a new process
+staging_remember_loaded() { # the targets, if a SIGHUP made a unit read them, without a new process
   # shellcheck disable=SC2086 # a list of paths
-  [ -z "$r_hangups" ] || remember_times "$(stat -c '%i %.9Z 0 %n' -- $f_paths 2>/dev/null)"
+  [ -z "$r_hangups" ] || staging_remember_times "$(stat -c '%i %.9Z 0 %n' -- $f_paths 2>/dev/null)"
 }
 
-place() { # N PATH BEFORE: `s_old` and `s_new`, from which a rename reaches the target, noted in file.N before they exist; the `s_nearest` folder that exists
+staging_place() { # N PATH BEFORE: `s_old` and `s_new`, from which a rename reaches the target, noted in file.N before they exist; the `s_nearest` folder that exists
   local made
   s_nearest=${2%/*} made=''
   until [ -d "$R$s_nearest/" ]; do
@@ -99,46 +99,46 @@ place() { # N PATH BEFORE: `s_old` and `s_new`, from which a rename reaches the 
     s_nearest=${s_nearest%/*}
   done
   f_path=$2 f_made=$made
-  near "$1"
+  revert_near "$1"
   drop "$R$f_near.new" "$R$f_near.old" "$R$f_near.try" "$R$f_near.tried" || return 1 # whatever is there: nothing is written through a link
   s_old=/var/lib/rollout/tx/$tx/old.$1 s_new=/var/lib/rollout/tx/$tx/new.$1 # both copies in the transaction's folder
-  note_file "$@" || return 1
+  staging_note_file "$@" || return 1
   if [ "$3" != absent ]; then
-    linked "$R$2" "$R$s_old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$s_old"; } || return 1
+    staging_linked "$R$2" "$R$s_old" || { staging_beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$s_old"; } || return 1
     # others may write into the same file through its other names
-    if [ ! -e "$T/beside.$1" ] && facts_of "$R$2" && [ "$c_names" -gt 1 ]; then cp -a "$R$2" "$T/twin.$1"; fi
+    if [ ! -e "$T/beside.$1" ] && checks_facts_of "$R$2" && [ "$c_names" -gt 1 ]; then cp -a "$R$2" "$T/twin.$1"; fi
   fi
 }
 
-reach() { # N PATH BEFORE AFTER …: where no file is yet: its folder, and whether a rename from the transaction's folder reaches it, as a link does.
+staging_reach() { # N PATH BEFORE AFTER …: where no file is yet: its folder, and whether a rename from the transaction's folder reaches it, as a link does.
   # Only after the notes are on the disk: this makes names outside the transaction's folder
   local made
   [ "$3" = absent ] || return 0
-  load_file "$1"
-  near "$1"
+  files_load "$1"
+  revert_near "$1"
   made=$f_made
-  make_folders || return 1
-  if linked "$T/new.$1" "$R$f_near.new"; then
+  staging_make_folders || return 1
+  if staging_linked "$T/new.$1" "$R$f_near.new"; then
     rm -f "$R$f_near.new"
   else
-    beside "$@" && cp -a "$T/new.$1" "$R$s_new" && rm -f "$T/new.$1" || return 1
+    staging_beside "$@" && cp -a "$T/new.$1" "$R$s_new" && rm -f "$T/new.$1" || return 1
     s_staged="$s_staged $R$s_new"
     # shellcheck disable=SC2086 # a list of paths
-    flush "$R$s_new" $s_parents "$T"
+    durable_flush "$R$s_new" $s_parents "$T"
   fi
 }
 
-linked() { # FROM TO: by a hard link; false across two file systems. A file that may not be linked may not be renamed
+staging_linked() { # FROM TO: by a hard link; false across two file systems. A file that may not be linked may not be renamed
   local said kept
   said=$(ln "$1" "$2" 2>&1) && return
   case $said in *'not permitted'*) ;; *) return 1 ;; esac
   kept=$f_path
-  said=$(attributes)
-  abandon
+  said=$(revert_attributes)
+  staging_abandon
   refuse not-renameable "$kept $said"
 }
 
-make_folders() { # the folders that the file needs, already noted: the disk may be full later. Into `s_parents`: where its copies and they are
+staging_make_folders() { # the folders that the file needs, already noted: the disk may be full later. Into `s_parents`: where its copies and they are
   local made_one
   s_parents=$R${f_near%/*}
   for made_one in $made; do
@@ -147,7 +147,7 @@ make_folders() { # the folders that the file needs, already noted: the disk may 
   done
 }
 
-note_file() { # N PATH BEFORE AFTER …: a note that may be on the disk is replaced by a rename
+staging_note_file() { # N PATH BEFORE AFTER …: a note that may be on the disk is replaced by a rename
   local note
   note=$T/file.$1 f_notes=''
   [ ! -e "$note" ] || note=$T/note
@@ -155,12 +155,12 @@ note_file() { # N PATH BEFORE AFTER …: a note that may be on the disk is repla
   [ "$note" != "$T/note" ] || mv -f "$note" "$T/file.$1"
 }
 
-beside() { # N PATH BEFORE: both copies near the target, on another file system; a copy here serves a later rollback
+staging_beside() { # N PATH BEFORE: both copies near the target, on another file system; a copy here serves a later rollback
   s_old=$f_near.old s_new=$f_near.new
-  note_file "$@" && true >"$T/beside.$1" && flush "$T/file.$1" "$T" "$S/tx" # before anything exists outside the transaction's folder
+  staging_note_file "$@" && true >"$T/beside.$1" && durable_flush "$T/file.$1" "$T" "$S/tx" # before anything exists outside the transaction's folder
 }
 
-make_empty() { # PATH MODE
+staging_make_empty() { # PATH MODE
   local rest written
   case $2 in
     [0246][0246][0246])
@@ -175,12 +175,12 @@ make_empty() { # PATH MODE
   esac
 }
 
-stage_file() { # N PATH BEFORE AFTER MODE BASE64
-  place "$@" || return 1
+staging_make_file() { # N PATH BEFORE AFTER MODE BASE64
+  staging_place "$@" || return 1
   if [ "$3" != absent ]; then
     cp -a "$R$2" "$R$s_new" || return 1 # mode, owner, label and attributes of the target; then the bytes
   else
-    make_empty "$R$s_new" "$5" || return 1
+    staging_make_empty "$R$s_new" "$5" || return 1
     [ ! -e "$R/sys/fs/selinux/enforce" ] || chcon --reference="$R$s_nearest" "$R$s_new" || return 1
   fi
   if [ "$6" = - ]; then
@@ -188,7 +188,7 @@ stage_file() { # N PATH BEFORE AFTER MODE BASE64
   elif [ "${#6}" -le 80 ]; then # so few cost the shell less than a program does; their digest is read back
     escape "$6"
     # shellcheck disable=SC2059 # made of octal numbers
-    printf "$l_escaped" >"$R$s_new"
+    printf "$w_escaped" >"$R$s_new"
   else
     printf %s "$6" | base64 -d >"$R$s_new"
   fi || return 1
@@ -198,7 +198,7 @@ stage_file() { # N PATH BEFORE AFTER MODE BASE64
   [ ! -e "$T/twin.$1" ] || s_news="$s_news $T/twin.$1"
 }
 
-note_modes() { # for verify
+staging_note_modes() { # for verify
   local modes n line
   # shellcheck disable=SC2086 # a list of paths
   modes=$(stat -c '%a %u:%g' -- $s_staged) n=1
@@ -211,13 +211,13 @@ note_modes() { # for verify
   [ "$n" -gt "$c_files" ]
 }
 
-staged_is() { # N PATH BEFORE AFTER MODE BASE64
-  load_file "$1" && is_as "$4" "$f_new" && return
+staging_is_as_ordered() { # N PATH BEFORE AFTER MODE BASE64
+  files_load "$1" && files_is_as "$4" "$f_new" && return
   printf '%s\n' "what was written for $f_path is not what was ordered" 2>/dev/null >>"$T/next/why"
   return 1
 }
 
-find_kubelet() { # PID: the program that its unit starts, into `s_program`: the running one, or, if that may be an interpreter, the one on PATH
+staging_find_kubelet() { # PID: the program that its unit starts, into `s_program`: the running one, or, if that may be an interpreter, the one on PATH
   s_program=$(command -v kubelet) || s_program=none
   # shellcheck disable=SC3013 # dash, bash and busybox have -ef
   [ ! "$s_program" -ef "$R/proc/$1/exe" ] || return 0
@@ -231,20 +231,20 @@ find_kubelet() { # PID: the program that its unit starts, into `s_program`: the 
   s_program=$(command -v "${s_program:-kubelet}") || s_program=''
 }
 
-mark_kubelet() { # PROGRAM: which kubelet this is, without running it
+staging_mark_kubelet() { # PROGRAM: which kubelet this is, without running it
   local status
   s_kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) && return
   status=$? s_kubelet=unknown
-  [ "$status" -eq 1 ] || failed_as "$status" stat
+  [ "$status" -eq 1 ] || files_failed_as "$status" stat
 }
 
-stage() { # everything that is needed later, and the boot unit; durable when this returns true. `failed_step` has the reason of a failure
-  runtime_folders
+staging_make() { # everything that is needed later, and the boot unit; durable when this returns true. `staging_failed_step` has the reason of a failure
+  guard_runtime_folders
   # shellcheck disable=SC2086 # a list of paths
-  why=$({ mkdir -p "$T/next" "$SYSTEM/$BOOT_UNIT.d" $g_folders && true >"$T/next/why"; } 2>&1) && stage_all 2>"$T/next/why"
+  why=$({ mkdir -p "$T/next" "$SYSTEM/$BOOT_UNIT.d" $g_folders && true >"$T/next/why"; } 2>&1) && staging_make_all 2>"$T/next/why"
 }
 
-failed_step() { # into `s_reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
+staging_failed_step() { # into `s_reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
   local line
   s_reference=staging-failed why=${why##*"$NL"}
   while IFS= read -r line; do why=$line; done 2>/dev/null <"$T/next/why"
@@ -260,27 +260,27 @@ failed_step() { # into `s_reference` and `why`: what the step that failed report
   esac
 }
 
-stage_all() {
+staging_make_all() {
   local s_news s_kubelet common flushed
   s_news='' s_staged=''
-  note_times
+  staging_note_times
   # shellcheck disable=SC2154 # this text, from the shell that read it
   printf '%s' "$all" >"$T/agent" || return 1
-  each file stage_file && note_modes || return 1
+  each file staging_make_file && staging_note_modes || return 1
   s_kubelet=unknown
-  ! facts_of "$s_program" || s_kubelet=$c_version
+  ! checks_facts_of "$s_program" || s_kubelet=$c_version
   boot_id
   clock
   r_boot=$boot r_deadline=$((now + guard * 1000)) r_limit=$((now + 270000))
   common="run=$run${NL}counter=$counter${NL}seq=$((s_top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}guard=$guard${NL}limit=$r_limit${NL}files=$c_files
 units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$s_kubelet${NL}program=$s_program${NL}proof=tried"
-  lay_receipts || return 1
-  folders
-  true >"$T/guarded" && write_boot_unit && shield_guards "$guard" || return 1
+  receipt_lay_all || return 1
+  files_folders
+  true >"$T/guarded" && guard_write_boot_unit && guard_shield_units "$guard" || return 1
   set +f # of `next`, the receipts to come: `next/why` is for this apply only
   # shellcheck disable=SC2086 # a list of paths
-  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/[!w]* $s_news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"
+  durable_flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/[!w]* $s_news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"
   flushed=$?
   set -f
-  [ "$flushed" -eq 0 ] && each file reach
+  [ "$flushed" -eq 0 ] && each file staging_reach
 }

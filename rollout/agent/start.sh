@@ -33,6 +33,8 @@
 #   * A program costs a node more than the shell's own work: one call for all units or paths, and none for what the shell can do.
 #     But `read` costs a system call a byte, as much for three receipts as a program: what a verb needs again it keeps.
 #     And `${x#*y}` and `${x##*y}` cost the square of the length: of long texts take `${x%%y*}` or `${x%y*}`, or go through the lines.
+#   * A function's name begins with its part's: guard_disarm is in guard.sh. Without a prefix: the verbs, which are verb_NAME, and the
+#     functions of words.sh, which all parts use like the shell's own commands. Those of a runtime begin with its package's name.
 #   * A name that a function sets for itself is `local` in it; what it calls sees it too. Any other name is a result, which the comment of
 #     its function names, with a prefix for its part: a_ managers, c_ checks, d_ durable, e_ cleanup, f_ files, g_ guard, h_ health and
 #     restarts, k_ the token, l_ a log, m_ measure, n_ homes, p_ a process, q_ pulls, r_ the receipt, s_ staging, t_ the conversation,

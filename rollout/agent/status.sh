@@ -1,25 +1,25 @@
-claim_locked() {
+status_claim_locked() {
   local older
-  fence
+  lock_fence
   [ "$counter $run ended 1" != "$k_counter $k_run $k_state $k_stored" ] || refuse ended-here "run $run has ended here" # a claim that arrived late
   older=$k_counter
-  [ "$counter $run live" = "$k_counter $k_run $k_state" ] || write_token live || refuse_token
-  [ "$counter" = "$older" ] || forget_voids # not before the newer token fences what they refuse
+  [ "$counter $run live" = "$k_counter $k_run $k_state" ] || lock_write_token live || lock_refuse_token
+  [ "$counter" = "$older" ] || status_forget_voids # not before the newer token fences what they refuse
   [ -e "$S/void" ] || true 2>/dev/null >"$S/void" || :
-  [ "$void" != 1 ] || load "$tx" || make_void
+  [ "$void" != 1 ] || receipt_load "$tx" || status_make_void
 }
 
 # A transaction that its run gave up here is a name, `void.COUNTER.TX`: an apply of it that comes at last is refused. A claim lays an empty
 # file for that: a rename needs no room, though the disk is full to its last inode.
 
-forget_voids() { # of older tokens, or of one that has ended: those are refused by themselves
+status_forget_voids() { # of older tokens, or of one that has ended: those are refused by themselves
   set +f
   set -- "$S"/void.* "$S/void" "$S/voided"
   set -f
   drop "$@"
 }
 
-make_void() { # `tx` has no receipt, and gets none any more. A mark that is there may have been told: it stays, whatever fails here. A new file
+status_make_void() { # `tx` has no receipt, and gets none any more. A mark that is there may have been told: it stays, whatever fails here. A new file
   # is renamed over it, because its name may not have reached the disk
   local mark told
   mark=$S/void.$counter.$tx told=1
@@ -29,32 +29,32 @@ make_void() { # `tx` has no receipt, and gets none any more. A mark that is ther
   elif [ -e "$S/void" ]; then
     mv -f "$S/void" "$mark" 2>/dev/null
   fi || refuse state-not-writable "the voided transaction could not be stored"
-  flush "$S" && say "voided $tx" && return
+  durable_flush "$S" && say "voided $tx" && return
   [ "$told" = 1 ] || mv -f "$mark" "$S/void" 2>/dev/null # the next one needs it, if the disk is full
   refuse not-durable "the disk did not take the voided transaction: $undurable"
 }
 
-refuse_voided() { [ ! -e "$S/void.$counter.$tx" ] || refuse voided "its run was told that this node is untouched: this apply came too late"; }
+status_refuse_voided() { [ ! -e "$S/void.$counter.$tx" ] || refuse voided "its run was told that this node is untouched: this apply came too late"; }
 
-show_state() { # token, receipts, facts that cost nothing
+status_show() { # token, receipts, facts that cost nothing
   local count name is_machine
-  read_token
+  lock_read_token
   say "token $k_counter $k_run $k_state"
-  transactions
+  receipt_list
   count=0 asked=$1
   for name in $r_all; do
     count=$((count + 1))
-    [ "$count" -gt 8 ] || ! load_known "$name" || tell_receipt history
+    [ "$count" -gt 8 ] || ! receipt_load_known "$name" || receipt_tell history
   done
-  [ -z "$asked" ] || ! load_known "$asked" || tell_receipt receipt
+  [ -z "$asked" ] || ! receipt_load_known "$asked" || receipt_tell receipt
   boot_id
   clock
   read -r is_machine 2>/dev/null <"$R/etc/machine-id" || is_machine=''
   say "fact machine-id $is_machine"
   say "fact boot-id $boot"
   say "fact uptime $((now / 1000))"
-  read_freeze
-  show_freeze || :
+  freeze_read
+  freeze_show || :
 }
 
 verb_status() {
@@ -64,18 +64,18 @@ verb_status() {
     need run counter
     [ "$void" != 1 ] || need tx
     lock
-    claim_locked 9>&-
+    status_claim_locked 9>&-
     exec 9>&- # the measurements below change nothing, and a gate's children must not hold the lock
   fi
-  show_state "$tx"
-  [ "$strays" != 1 ] || { e_guards='' && list_left; }
+  status_show "$tx"
+  [ "$strays" != 1 ] || { e_guards='' && cleanup_list_left; }
   if [ "$measure" != 1 ]; then
-    { [ -z "$asked" ] || ! load "$asked"; } || { keep_guards && keep_trying && tell_taken_back && tell_stuck && tell_guards_log; }
+    { [ -z "$asked" ] || ! receipt_load "$asked"; } || { guard_keep && durable_keep_trying && health_tell_reverted && revert_tell_stuck && last_log_tell_guards; }
     return
   fi
   m_list=''
   measure_unit
-  each path note_path
-  show_files without
-  each command run_command
+  each path measure_note_path
+  shown_files_show without
+  each command measure_run_command
 }

@@ -1,34 +1,34 @@
 # ------------------------------------------------------------------------------------------------------------- triggers
 
-guard_locked() {
-  if load "$tx"; then
+triggers_guard_locked() {
+  if receipt_load "$tx"; then
     case $r_state in
-      armed | reverting) take_back guard restart || [ "$v_stuck" = not-durable ] || exit 1 ;;
+      armed | reverting) revert_fully guard restart || [ "$v_stuck" = not-durable ] || exit 1 ;;
       *)
-        if seal; then disarm; elif is_lost && [ "$r_state" = confirmed ]; then take_back guard restart || exit 1; else exit 1; fi
+        if durable_seal; then guard_disarm; elif durable_is_lost && [ "$r_state" = confirmed ]; then revert_fully guard restart || exit 1; else exit 1; fi
         ;;
     esac
-    leave_no_boot_unit
+    triggers_leave_no_boot_unit
   else
-    here "$tx"
-    [ ! -d "$T" ] || abandon
+    receipt_here "$tx"
+    [ ! -d "$T" ] || staging_abandon
   fi
 }
 
-leave_no_boot_unit() { # there may be no cleanup after a guard
+triggers_leave_no_boot_unit() { # there may be no cleanup after a guard
   [ ! -e "$SYSTEM/$BOOT_UNIT" ] || return 0
-  list_guards
-  case $e_guards in *"$BOOT_UNIT"*) forget_boot_unit ;; esac
+  cleanup_list_guards
+  case $e_guards in *"$BOOT_UNIT"*) cleanup_forget_boot_unit ;; esac
 }
 
 verb_guard() { # TX: the time is over
   allow 200
-  seize || exit 1
-  guard_locked 9>&-
+  lock_seize || exit 1
+  triggers_guard_locked 9>&-
 }
 
 verb_watch() { # TX: sleep until the timer must have fired and started its guard; then act as the guard
-  load "$tx" && boot_id && [ "$r_boot" = "$boot" ] || exit 0
+  receipt_load "$tx" && boot_id && [ "$r_boot" = "$boot" ] || exit 0
   while clock && [ "$now" -lt $((r_deadline + 10000)) ]; do
     sleep $(((r_deadline + 10000 - now + 999) / 1000)) || nap
   done
@@ -38,23 +38,23 @@ verb_watch() { # TX: sleep until the timer must have fired and started its guard
 verb_try() { # TX: in the sandbox of a guard, before the first rename: every operation of a revert, with names of our own that match no
   # reader's pattern. The result into `tried`, which the receipt names: `complete`, or what failed first; and the unit's invocation
   local failed
-  load "$tx" && [ "$r_state" = armed ] && [ ! -e "$T/tried" ] || exit 0
+  receipt_load "$tx" && [ "$r_state" = armed ] && [ ! -e "$T/tried" ] || exit 0
   allow 20
-  failed=$(try_all 2>&1)
+  failed=$(triggers_try_all 2>&1)
   if ! { printf '%s %s\n' "${failed:-complete}" "${INVOCATION_ID-}" >"$T/tried.new" && mv -f "$T/tried.new" "$T/tried"; }; then
     printf '%s\n' "${failed:-rename-in-the-state}" >"$T/tried"
   fi
-  flush "$T/tried" "$T" || echo "$undurable" >"$T/tried"
+  durable_flush "$T/tried" "$T" || echo "$undurable" >"$T/tried"
 }
 
-try_all() { # print what fails first
+triggers_try_all() { # print what fails first
   local asked n seen names empty folder from
   asked=$(bounded 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" 2>/dev/null)
   case $asked in *ActiveState=active*) ;; *) echo systemctl && return ;; esac
   n=1 seen='' names='' empty=''
   while [ "$n" -le "$r_files" ]; do
-    load_file "$n" || { echo "reading-the-notes" && return; }
-    near "$n"
+    files_load "$n" || { echo "reading-the-notes" && return; }
+    revert_near "$n"
     folder=${f_path%/*} from=$f_old
     [ "$f_before" != absent ] || from=$f_new
     case "$seen " in
@@ -83,45 +83,45 @@ try_all() { # print what fails first
   }
 }
 
-boot_locked() {
+triggers_boot_locked() {
   local later name
-  transactions
+  receipt_list
   boot_id
   later=0
   for name in $r_all; do
-    load "$name"
+    receipt_load "$name"
     clock
     case $r_state in
       armed)
         if [ "$r_boot" = "$boot" ] && [ "$now" -lt "$r_deadline" ]; then
           later=1 # the boot unit ran again in the same boot: this boot's timer is still to come
-          keep_guards
+          guard_keep
           continue
         fi
-        take_back boot files || return 1
+        revert_fully boot files || return 1
         ;;
-      reverting) take_back "$r_cause" files || return 1 ;;
-      *) has_ended || later=1 ;;
+      reverting) revert_fully "$r_cause" files || return 1 ;;
+      *) durable_has_ended || later=1 ;;
     esac
   done
-  [ "$later" = 1 ] || { here - && remove_boot_unit; }
+  [ "$later" = 1 ] || { receipt_here - && guard_remove_boot_unit; }
 }
 
 verb_boot() { # before the units start: only files and unit definitions; nothing here waits for a unit
   allow 50
-  seize && boot_locked 9>&- || exit 1
+  lock_seize && triggers_boot_locked 9>&- || exit 1
 }
 
 verb_leave() { # after the boot unit: timer and watch ended with the previous boot, and nothing starts the boot unit again. So what it has not
   # ended is left to guards. Nothing here waits for systemd
   local name
   allow 25
-  transactions
+  receipt_list
   for name in $r_all; do
-    load "$name"
-    seconds_left # this boot's own timer is still to come
+    receipt_load "$name"
+    receipt_seconds_left # this boot's own timer is still to come
     case $r_left/$r_state in
-      0/armed | 0/reverting) start_timer 5 --no-block || bounded 5 systemctl is-active --quiet "rollout-guard-$tx.timer" "rollout-guard-$tx.service" || exit 1 ;;
+      0/armed | 0/reverting) guard_start_timer 5 --no-block || bounded 5 systemctl is-active --quiet "rollout-guard-$tx.timer" "rollout-guard-$tx.service" || exit 1 ;;
     esac
   done
 }

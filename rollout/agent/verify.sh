@@ -1,11 +1,11 @@
 # --------------------------------------------------------------------------------------------------------------- verify
 
-expect() { # what each file of the loaded transaction held before and after; which of them counts depends on the others
+verify_expect() { # what each file of the loaded transaction held before and after; which of them counts depends on the others
   local n mode
   n=1
-  read_place
+  receipt_read_place
   while [ "$n" -le "$r_files" ]; do
-    if load_file "$n"; then
+    if files_load "$n"; then
       case " $m_list " in *" $f_path "*) ;; *) m_list="$m_list $f_path" ;; esac
       mode='- -'
       read -r mode 2>/dev/null <"$T/mode.$n" || mode='- -'
@@ -18,22 +18,22 @@ expect() { # what each file of the loaded transaction held before and after; whi
 verb_verify() {
   local m_list name
   allow 25
-  show_state ''
+  status_show ''
   m_list=''
   for name in $r_all; do
-    load_known "$name" && expect
+    receipt_load_known "$name" && verify_expect
   done
   # shellcheck disable=SC2086 # a list of names
   set -- $r_all
-  if [ "$#" -gt 0 ] && load_known "$1"; then
-    mark_kubelet "$r_program"
+  if [ "$#" -gt 0 ] && receipt_load_known "$1"; then
+    staging_mark_kubelet "$r_program"
     say "kubelet $1 ${r_kubelet:-unknown} $s_kubelet"
   fi
-  each path note_path
-  show_kubeadm
+  each path measure_note_path
+  managers_show_kubeadm
   measure_unit
-  show_files without
-  note_homes
-  show_stale
+  shown_files_show without
+  homes_note
+  shown_files_show_stale
   [ "${m_pid:-0}" = 0 ] || ! is_number "$m_started" || say "started $((now / 1000 - m_started / 1000000))"
 }

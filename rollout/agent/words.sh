@@ -13,7 +13,7 @@ tell() { # print what was said
 finish() {
   say "end $verb"
   tell
-  log "$t_order: ${w_outcome-done}"
+  conversation_log "$t_order: ${w_outcome-done}"
   exit 0
 }
 
@@ -28,6 +28,8 @@ clock() { # now: milliseconds since boot
   case $uptime in *.??) ;; *) uptime=${uptime%%.*}.00 ;; esac
   now=$((${uptime%.*} * 1000 + 1${uptime#*.}0 - 1000))
 }
+
+boot_id() { [ -n "$boot" ] || read -r boot <"$R/proc/sys/kernel/random/boot_id"; } # into `boot`
 
 allow() { # SECONDS: this verb must have ended by then
   clock
@@ -133,5 +135,30 @@ each() { # KIND FUNCTION: call FUNCTION with the words of each payload line of t
     case $line in "$wanted "*) ;; *) continue ;; esac
     # shellcheck disable=SC2086 # split into words
     $callback ${line#* } || return 1
+  done
+}
+
+born() { # PID: its start time, which with the number identifies a process; also its parent, its state and its name
+  local stat
+  p_born='' p_parent='' p_state='' p_name=''
+  read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+  p_name=${stat%)*} # its name may hold anything
+  # shellcheck disable=SC2086 # split into fields
+  set -- ${stat#"$p_name) "}
+  p_name=${p_name#*(}
+  p_state=$1 p_parent=$2 p_born=${20}
+}
+
+escape() { # BASE64: its bytes into `w_escaped`, for printf: without a program
+  local rest bits held sixth before byte
+  rest=${1%%=*} w_escaped='' bits=0 held=0
+  while [ -n "$rest" ]; do
+    sixth=${rest%"${rest#?}"} rest=${rest#?}
+    before=${BASE64%%"$sixth"*}
+    held=$((held << 6 | ${#before})) bits=$((bits + 6))
+    [ "$bits" -ge 8 ] || continue
+    bits=$((bits - 8))
+    byte=$((held >> bits & 255)) held=$((held & ((1 << bits) - 1)))
+    w_escaped="$w_escaped\\$((byte >> 6))$((byte >> 3 & 7))$((byte & 7))"
   done
 }

@@ -24,7 +24,7 @@ from tests.agent.node import CONFIG, FLAGS, NEW, OLD, PROGRAM, Node, order
 from tests.agent.page_cache import Disk
 from tests.agent.traces import Step
 
-_FLUSH = re.compile(r"(?<=[ {])flush (?=[\"$])")
+_FLUSH = re.compile(r"(?<=[ {])durable_flush (?=[\"$])")
 CALLS_OF_FLUSH = len(_FLUSH.findall(PROGRAM))
 
 
@@ -36,7 +36,7 @@ class Story:
     start: Path
     steps: tuple[Step, ...]
     flushes: frozenset[int]
-    """Which of the program's calls of ``flush`` were passed."""
+    """Which of the program's calls of ``durable_flush`` were passed."""
 
     def disk(self) -> Disk:
         return Disk.of(self.start, "etc", "var")
@@ -112,9 +112,9 @@ def _kill_some_syncs(node: Node) -> None:
 
 
 def _told(program: str) -> str:
-    """The program, changed so that it records which of its calls of ``flush`` it passes."""
+    """The program, changed so that it records which of its calls of ``durable_flush`` it passes."""
     numbers = iter(range(1_000))
-    return _FLUSH.sub(lambda _: f'echo {next(numbers)} >>"$ROLLOUT_FLUSHES"; flush ', program)
+    return _FLUSH.sub(lambda _: f'echo {next(numbers)} >>"$ROLLOUT_FLUSHES"; durable_flush ', program)
 
 
 class Stories:

@@ -49,7 +49,7 @@ def part() -> str:
         "",
         f"# {WRITES} part, from rollout/kubelet/agent/protocol.py.",
         "",
-        "take_order() { # KEY=VALUE…: the arguments of `verb`, each in the variable of its name",
+        "protocol_take_order() { # KEY=VALUE…: the arguments of `verb`, each in the variable of its name",
         f'  case $verb in {" | ".join(VERBS)}) ;; *) refuse bad-argument "no such verb" ;; esac',
         "  " + " ".join(f"{key}={each.default or _EMPTY}" for key, each in ARGUMENTS.items()),
         '  for word in "$@"; do',

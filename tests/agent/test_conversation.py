@@ -178,7 +178,7 @@ def _step_under_the_lock(node: Node, program: str) -> int:
     copy = node.copy(node.root.parent / "traced")
     copy.run(revert(program), extra={"ROLLOUT_TRACE": str(trace)})
     lines = program.splitlines()
-    body = next(number for number, line in enumerate(lines) if line.startswith("revert_locked()"))
+    body = next(number for number, line in enumerate(lines) if line.startswith("requested_revert_locked()"))
     first = next(line for line in lines[body:] if line.startswith("_tick "))
     return trace.read_text().split().index(first.split()[1]) + 1
 
@@ -279,7 +279,7 @@ def test_a_line_goes_only_to_the_conversation_of_the_verb(node: Node, tmp_path: 
     file.write_text("of another\n")
     program = tmp_path / "program"
     program.write_text(PROGRAM)  # it is longer than an argument may be
-    script = f'exec 3>>"{file}"; . "{program}"\nread -r t_shell _ </proc/self/stat; born "$t_shell"; t_born={"$p_born" if kept else 1}; log line'
+    script = f'exec 3>>"{file}"; . "{program}"\nread -r t_shell _ </proc/self/stat; born "$t_shell"; t_born={"$p_born" if kept else 1}; conversation_log line'
     subprocess.run([node.bin / "sh", "-c", script, "rollout"], check=True)
     assert file.read_text() == "of another\n" + ("line\n" if kept else "")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rollout.kubelet.agent import conversation
 
-PROGRAM = "serve() { :; }\n"
+PROGRAM = "conversation_serve() { :; }\n"
 DIGEST = conversation.prepared(PROGRAM).digest.encode()
 NONCE = "a" * 64
 ENDS = (b"over " + NONCE.encode() + b" 0\n", b"over " + NONCE.encode() + b" 137\n", b"over " + b"b" * 64 + b" 0\n")

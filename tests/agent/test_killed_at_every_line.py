@@ -179,7 +179,7 @@ def test_a_void_that_was_told_outlasts_a_claim_that_is_killed_at_any_line(
     assert b"voided t1\n" in voided(node).stdout
     traced = node.copy(tmp_path / "traced")
     voided(traced, claim, KILLABLE, ROLLOUT_TRACE=str(tmp_path / "trace"))
-    telling = lines_of("claim_locked", "write_token", "forget_voids", "drop", "make_void")
+    telling = lines_of("status_claim_locked", "lock_write_token", "status_forget_voids", "drop", "status_make_void")
     passed = enumerate((tmp_path / "trace").read_text().split(), start=1)
     counts = [count for count, line in passed if line in telling]
     assert len(counts) > (7 if claim == FIRST else 20)

@@ -50,10 +50,10 @@ def test_no_long_text_is_cut_at_its_beginning() -> None:
 
 
 SET_AGAIN = {
-    "tx": {"here", "main"},
+    "tx": {"receipt_here", "main"},
     "force": {"main", "verb_forget"},
-    "unit": {"revert_locked"},
-    "healthz": {"revert_locked"},
+    "unit": {"requested_revert_locked"},
+    "healthz": {"requested_revert_locked"},
 }
 """Words of an order that something else than the order sets, and where: the transaction at work, and a receipt's own kubelet."""
 
@@ -68,4 +68,6 @@ def test_nothing_else_sets_what_an_order_says() -> None:
         for word in re.findall(r"(?:^|[\s;({])(\w+)=|\bfor (\w+) in\b|\bread (?:-r )?([\w ]+)", code):
             for each in " ".join(word).split():
                 found.setdefault(each, set()).add(name)
-    assert {word: found[word] - {"take_order"} for word in words if found[word] != {"take_order"}} == SET_AGAIN
+    assert {
+        word: found[word] - {"protocol_take_order"} for word in words if found[word] != {"protocol_take_order"}
+    } == SET_AGAIN

@@ -60,13 +60,13 @@ def test_the_references_are_those_of_the_table() -> None:
     refused = set(re.findall(r'\brefuse ([a-z-]+)|\bsay "refused ([a-z-]+)|\bs_reference=([a-z-]+)', CODE))
     refused |= set(re.findall(r"()()\brefused ([a-z-]+-[a-z-]+)", BOOT))
     assert {word for found in refused for word in found if word} == set(REFUSED)
-    assert set(re.findall(r"\bstick ([a-z-]+)", CODE)) == FAILED.keys()
+    assert set(re.findall(r"\brevert_stick ([a-z-]+)", CODE)) == FAILED.keys()
     assert set(re.findall(r'\bsay "say ([a-z-]+)', CODE)) == set(SAID)
 
 
 def test_a_receipt_becomes_what_the_diagram_shows() -> None:
     """The states are those of the receipts that an apply lays; each next one by the only renames of a receipt."""
-    laid = dict(re.findall(r'\blay "?([a-z]+(?:-\$end)?)"? ([a-z]+) ', CODE))
+    laid = dict(re.findall(r'\breceipt_lay "?([a-z]+(?:-\$end)?)"? ([a-z]+) ', CODE))
     assert laid == {
         "armed": "armed",
         "finished": "armed",
@@ -76,7 +76,7 @@ def test_a_receipt_becomes_what_the_diagram_shows() -> None:
     }
     states = {state.value for state in ReceiptState}
     assert {state for row in BECOMES for state in row[:2]} - {""} == states == set(laid.values())
-    put = set(re.findall(r'\bbecome "?([a-z]+)|mv -f "\$T/next/([a-z]+)[-$\w]*" "\$T/receipt"', CODE))
+    put = set(re.findall(r'\breceipt_become "?([a-z]+)|mv -f "\$T/next/([a-z]+)[-$\w]*" "\$T/receipt"', CODE))
     assert {word for found in put for word in found if word} == {
         "armed",
         "finished",
@@ -87,4 +87,4 @@ def test_a_receipt_becomes_what_the_diagram_shows() -> None:
     loop = re.search(r"for end in ([a-z ]+); do", CODE)
     assert loop is not None
     assert tuple(loop[1].split()) == CAUSES
-    assert set(re.findall(r"\btake_back ([a-z]+) ", CODE)) == set(CAUSES)
+    assert set(re.findall(r"\brevert_fully ([a-z]+) ", CODE)) == set(CAUSES)

@@ -69,15 +69,15 @@ MUTANTS = (
     Mutant(
         "drift-overwritten",
         "rollout/agent/checks.sh",
-        'check_before() { is_as "$3" "$2" ||',
-        "check_before() { true ||",
+        'checks_before() { files_is_as "$3" "$2" ||',
+        "checks_before() { true ||",
         "bytes that others wrote since the plan are lost",
         (f"{TRANSACTION}::test_a_drifted_file_is_not_touched",),
     ),
     Mutant(
         "guard-that-only-looks",
         "rollout/agent/triggers.sh",
-        "  guard_locked 9>&-\n",
+        "  triggers_guard_locked 9>&-\n",
         "",
         "a node keeps an unconfirmed change after its controller died",
         (f"{CHAOS}::test_the_controller_is_killed_between_two_renames_of_a_node",),
@@ -85,7 +85,7 @@ MUTANTS = (
     Mutant(
         "boot-that-only-looks",
         "rollout/agent/triggers.sh",
-        "        take_back boot files || return 1\n",
+        "        revert_fully boot files || return 1\n",
         "        :\n",
         "after a power cut a node runs with half of a change",
         (f"{CHAOS}::test_a_node_loses_its_power_while_it_is_armed", "tests/agent/test_power_cuts.py"),
@@ -101,7 +101,7 @@ MUTANTS = (
     Mutant(
         "receipt-not-synced",
         "rollout/agent/receipt.sh",
-        """  flush "$T" || { ! is_lost && load "$tx" && undurable='' && seal; } || return 1\n""",
+        """  durable_flush "$T" || { ! durable_is_lost && receipt_load "$tx" && undurable='' && durable_seal; } || return 1\n""",
         "",
         "after a power cut the node does not know that it is in a transaction",
         ("tests/agent/test_syncs.py",),
@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant(
         "confirm-without-digests",
         "rollout/agent/confirm.sh",
-        "        check_ordered\n",
+        "        confirm_check_ordered\n",
         "",
         "a node with half of a change, or with foreign bytes, is confirmed",
         ("tests/agent/test_ordered.py",),
@@ -181,7 +181,7 @@ MUTANTS = (
     Mutant(
         "due-restart-counts",
         "rollout/agent/restarts.sh",
-        'then recount "$name"; else',
+        'then restarts_recount "$name"; else',
         "then :; else",
         "a node with healthy old files is reported as unhealthy, because systemd restarted the broken kubelet once more",
         (
@@ -199,8 +199,8 @@ MUTANTS = (
     Mutant(
         "flush-that-cannot-fail",
         "rollout/agent/durable.sh",
-        "  is_lost || undurable=$reason\n  return 1\n",
-        "  is_lost || undurable=$reason\n",
+        "  durable_is_lost || undurable=$reason\n  return 1\n",
+        "  durable_is_lost || undurable=$reason\n",
         "a write that the disk has lost is reported as done",
         (LOST,),
     ),
@@ -215,31 +215,31 @@ MUTANTS = (
     Mutant(
         "unknown-counts-as-lost",
         "rollout/agent/durable.sh",
-        "is_lost() { [ \"$undurable\" = 'sync failed' ]; }",
-        'is_lost() { [ -n "$undurable" ]; }',
+        "durable_is_lost() { [ \"$undurable\" = 'sync failed' ]; }",
+        'durable_is_lost() { [ -n "$undurable" ]; }',
         "a sync that was killed leaves a node with a receipt that no trigger of this boot ends",
         (f"{LOST}::test_old_files_without_a_result_are_written_again_by_the_guard",),
     ),
     Mutant(
         "same-sync-again",
         "rollout/agent/revert.sh",
-        "    { seal && unsettle && renew; } ||",
-        "    seal ||",
+        "    { durable_seal && durable_unsettle && durable_renew; } ||",
+        "    durable_seal ||",
         "a second sync, which proves nothing, makes a revert durable",
         (f"{LOST}::test_old_files_without_a_result_are_written_again_by_the_guard",),
     ),
     Mutant(
         "confirm-not-sealed",
         "rollout/agent/triggers.sh",
-        "        if seal; then disarm;",
-        "        if true; then disarm;",
+        "        if durable_seal; then guard_disarm;",
+        "        if true; then guard_disarm;",
         "a guard is removed while the disk may still have the receipt that needs it",
         (f"{LOST}::test_a_confirm_without_a_result_is_written_again",),
     ),
     Mutant(
         "ended-is-sealed",
         "rollout/agent/durable.sh",
-        "armed | reverting) return 1 ;; *) seal ;; esac",
+        "armed | reverting) return 1 ;; *) durable_seal ;; esac",
         "armed | reverting) return 1 ;; esac",
         "a cleanup or a new change removes the guard of a receipt that the disk may still have",
         (f"{LOST}::test_what_the_disk_may_still_have_armed_keeps_its_guard",),
@@ -247,7 +247,7 @@ MUTANTS = (
     Mutant(
         "unsettled-is-reported",
         "rollout/agent/receipt.sh",
-        "  ! is_unsettled || case $r_state in confirmed) told=armed ;; reverted) told=reverting ;; esac # the disk may still have that\n",
+        "  ! durable_is_unsettled || case $r_state in confirmed) told=armed ;; reverted) told=reverting ;; esac # the disk may still have that\n",
         "",
         "a node is reported as confirmed or reverted before its disk has that",
         (
@@ -290,7 +290,7 @@ MUTANTS = (
     Mutant(
         "killed-counts-as-drift",
         "rollout/agent/files.sh",
-        "  failed_as $? sha256sum\n",
+        "  files_failed_as $? sha256sum\n",
         "",
         "a program that the kernel killed is reported as files that somebody changed",
         ("tests/agent/test_program_ends.py::test_the_first_step_that_fails_names_itself_and_its_error",),
@@ -338,8 +338,8 @@ MUTANTS = (
     Mutant(
         "one-file-stops-the-others",
         "rollout/agent/revert.sh",
-        'give_back "$n" || v_kept="$v_kept${v_kept:+ }$f_path"',
-        'give_back "$n" || { v_kept=$f_path && return 1; }',
+        'revert_give_back "$n" || v_kept="$v_kept${v_kept:+ }$f_path"',
+        'revert_give_back "$n" || { v_kept=$f_path && return 1; }',
         "a file that cannot be renamed leaves a node between two configurations",
         ("tests/agent/test_fixed_files.py",),
     ),
@@ -427,7 +427,7 @@ MUTANTS = (
     Mutant(
         "pulls-not-looked-for",
         "rollout/agent/apply.sh",
-        "  refuse_pulls\n",
+        "  apply_refuse_pulls\n",
         "",
         "a restart cancels the image pulls of its node",
         (
@@ -454,7 +454,7 @@ MUTANTS = (
     Mutant(
         "late-apply-accepted",
         "rollout/agent/apply.sh",
-        "  refuse_voided\n",
+        "  status_refuse_voided\n",
         "",
         "an apply that arrives late changes a node that its run counts as unchanged",
         ("tests/agent/test_voided.py::test_an_apply_that_comes_after_the_read_that_voided_it_changes_nothing",),
@@ -462,7 +462,7 @@ MUTANTS = (
     Mutant(
         "removed-before-it-is-durable",
         "rollout/agent/cleanup.sh",
-        '  flush_removed || left "what was removed, after a power cut: $undurable"\n',
+        '  cleanup_flush_removed || cleanup_left "what was removed, after a power cut: $undurable"\n',
         "",
         "a power cut restores files of rollout after a cleanup that reported none",
         ("tests/agent/test_syncs.py::test_every_step_waits_until_its_prerequisites_are_on_the_disk",),
@@ -470,7 +470,7 @@ MUTANTS = (
     Mutant(
         "void-said-before-it-is-durable",
         "rollout/agent/status.sh",
-        '  flush "$S" && say "voided $tx"',
+        '  durable_flush "$S" && say "voided $tx"',
         '  say "voided $tx"',
         "after a power cut a node accepts an apply that its run has given up",
         ("tests/agent/test_lost_writes.py::test_a_lost_void_is_not_said",),
@@ -545,7 +545,7 @@ MUTANTS = (
     Mutant(
         "boot-unit-of-one",
         "rollout/agent/guard.sh",
-        """  is_needed_by_others || ours=""",
+        """  guard_is_needed_by_others || ours=""",
         """  ours=""",
         "a verb for one transaction removes the boot unit that another one still needs",
         ("tests/agent/test_two_transactions.py::test_the_boot_unit_stays_while_another_transaction_needs_it",),
@@ -584,7 +584,7 @@ MUTANTS = (
         """  older=$k_counter
 """,
         """  older=$k_counter
-  [ "$counter" = "$older" ] || forget_voids
+  [ "$counter" = "$older" ] || status_forget_voids
 """,
         "a killed claim leaves a node that a late apply changes, though its run holds it as untouched",
         (
@@ -679,16 +679,16 @@ MUTANTS = (
     Mutant(
         "revert-without-a-place",
         "rollout/agent/requested_revert.sh",
-        "{ rearm_boot_unit && note_place; }",
-        "rearm_boot_unit",
+        "{ requested_revert_rearm_boot_unit && receipt_note_place; }",
+        "requested_revert_rearm_boot_unit",
         "verify expects bytes that a later revert has replaced",
         ("tests/agent/test_verify.py::test_a_forced_revert_below_a_newer_transaction_decides_on_its_files",),
     ),
     Mutant(
         "oldest-apply-pruned",
         "rollout/agent/confirm.sh",
-        "  transactions last #",
-        "  transactions #",
+        "  receipt_list last #",
+        "  receipt_list #",
         "a removed receipt makes verify report drift on a node that is as it should be",
         ("tests/agent/test_verify.py::test_the_order_of_reverts_outlives_the_removal_of_older_transactions",),
     ),
@@ -1080,8 +1080,8 @@ MUTANTS = (
     Mutant(
         "warnings-behind-the-version",
         "rollout/agent/processes.sh",
-        '  [ "$l_loaded" = 0 ] || return 0\n  notice',
-        "  notice",
+        '  [ "$l_loaded" = 0 ] || return 0\n  processes_notice',
+        "  processes_notice",
         "the arguments of a container forge a warning of the kubelet",
         ("tests/agent/test_quoted.py::test_the_kubelets_own_line_counts_once_before_its_version",),
     ),
@@ -1294,8 +1294,8 @@ MUTANTS = (
     Mutant(
         "names-without-a-record",
         "rollout/agent/staging.sh",
-        "  unstage || unstaged=0\n",
-        "  unstage\n",
+        "  revert_unstage || unstaged=0\n",
+        "  revert_unstage\n",
         "a name of ours that a refused apply could not remove is neither reported nor ever removed",
         (
             "tests/agent/test_guard_proof.py::test_a_name_of_ours_that_cannot_be_removed_is_reported_and_a_later_cleanup_removes_it",
@@ -1304,7 +1304,7 @@ MUTANTS = (
     Mutant(
         "a-timer-for-what-has-ended",
         "rollout/agent/guard.sh",
-        '  { load "$tx" && [ "$r_state" = armed ]; } || disarm # it ended meanwhile: not every caller has the lock\n',
+        '  { receipt_load "$tx" && [ "$r_state" = armed ]; } || guard_disarm # it ended meanwhile: not every caller has the lock\n',
         "",
         "a read back starts a guard for a change that was confirmed meanwhile, and the run ends with a timer on the node",
         (f"{SECOND}::test_a_status_that_meets_the_end_of_a_transaction_starts_no_timer_for_it",),

@@ -39,7 +39,7 @@ BOOT = (
     '[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]*" "*) '
     'echo "refused torn-program the program arrived incomplete or changed; sh is $(readlink /proc/$$/exe)"; exit 0;; '
     "*) echo refused program-failed sha256sum: $sum; exit 0;; esac; "
-    'eval "$all"; serve'
+    'eval "$all"; conversation_serve'
 )
 
 

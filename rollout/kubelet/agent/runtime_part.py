@@ -1,8 +1,8 @@
 """The agent's part about container runtimes: their units, the programs with a version, and what belongs to one of them.
 
 It is made from the descriptions (``known.DAEMONS``) and the file ``agent.sh`` of each daemon's package. Two functions there
-have fixed names: ``note_NAME`` notes more files that the daemon reads, and ``layers_NAME`` finds image layers under way, or
-is false where that cannot be known. ``NAME`` is the package; each function may be absent.
+have fixed names: ``NAME_note`` notes more files that the daemon reads, and ``NAME_layers`` finds image layers under way, or
+is false where that cannot be known. ``NAME`` is the package, with which all its functions begin; each of the two may be absent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rollout.kubelet.runtimes.known import DAEMONS
 def runtime_part(read: Callable[[str], str]) -> str:
     """The part, in POSIX sh. ``read`` returns a file below ``rollout/kubelet/runtimes/``."""
     own = {daemon.unit: read(f"{daemon.agent_part}/agent.sh") for daemon in DAEMONS if daemon.agent_part}
-    versions = (f"  version runtime-{daemon.program} {daemon.program} --version\n" for daemon in DAEMONS)
+    versions = (f"  homes_version runtime-{daemon.program} {daemon.program} --version\n" for daemon in DAEMONS)
     notes = _arms((daemon, tuple(_notes(daemon, own))) for daemon in DAEMONS)
     layers = _arms((daemon, tuple(_calls("layers", daemon, own))) for daemon in DAEMONS)
     made = _FORM.format(
@@ -28,15 +28,15 @@ def runtime_part(read: Callable[[str], str]) -> str:
 _FORM = """\
 RUNTIMES='{units}'
 
-show_runtime_versions() {{
+runtimes_show_versions() {{
 {versions}}}
 
-note_runtime() {{ # UNIT: the files that its process, with the command line `n_words`, reads
+runtimes_note() {{ # UNIT: the files that its process, with the command line `n_words`, reads
   case $1 in
 {notes}  esac
 }}
 
-find_layers() {{ # UNIT, of the process `process`: image layers under way; false where that cannot be known
+runtimes_find_layers() {{ # UNIT, of the process `process`: image layers under way; false where that cannot be known
   case $1 in
 {layers}    *) [ "$q_readable" = 1 ] ;;
   esac
@@ -46,14 +46,15 @@ find_layers() {{ # UNIT, of the process `process`: image layers under way; false
 
 def _notes(daemon: Daemon, own: Mapping[str, str]) -> Iterator[str]:
     for file in daemon.reads:
-        yield f"option ' {' '.join(file.options)} '"
-        yield f'note_read {daemon.unit} "${{n_value:-{file.usual}}}"'
+        yield f"homes_option ' {' '.join(file.options)} '"
+        yield f'homes_note_read {daemon.unit} "${{n_value:-{file.usual}}}"'
     yield from _calls("note", daemon, own)
 
 
 def _calls(verb: str, daemon: Daemon, own: Mapping[str, str]) -> Iterator[str]:
-    if f"{verb}_{daemon.agent_part}() {{" in own.get(daemon.unit, ""):
-        yield f"{verb}_{daemon.agent_part}"
+    function = f"{daemon.agent_part}_{verb}"
+    if f"{function}() {{" in own.get(daemon.unit, ""):
+        yield function
 
 
 def _arms(choices: Iterable[tuple[Daemon, tuple[str, ...]]]) -> str:

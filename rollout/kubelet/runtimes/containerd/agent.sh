@@ -1,10 +1,10 @@
-note_containerd() { # its file, its imports and their imports, and the registries' hosts.toml
+containerd_note() { # its file, its imports and their imports, and the registries' hosts.toml
   local n_value base imports path round to_read folder seen
-  option ' --config -c -config '
+  homes_option ' --config -c -config '
   n_value=${n_value:-/etc/containerd/config.toml}
-  note_path "$n_value"
+  measure_note_path "$n_value"
   base=${n_value%/*} n_hosts='/etc/containerd/certs.d /etc/docker/certs.d' seen=' ' imports=$n_value round=0
-  note_matching containerd-conf '/etc/containerd/conf.d/*.toml'
+  homes_note_matching containerd-conf '/etc/containerd/conf.d/*.toml'
   imports="$imports$n_matched"
   while [ -n "$imports" ] && [ "$round" -lt 4 ]; do
     round=$((round + 1)) to_read=''
@@ -14,35 +14,35 @@ note_containerd() { # its file, its imports and their imports, and the registrie
       [ ! -f "$R$path" ] || to_read="$to_read $R$path"
     done
     imports=''
-    [ -z "$to_read" ] || read_containerd
+    [ -z "$to_read" ] || containerd_read
   done
   # shellcheck disable=SC2086 # a list of paths
-  note_read containerd.service $seen
+  homes_note_read containerd.service $seen
   for folder in $n_hosts; do
-    note_path "$folder"
-    note_matching hosts "$folder/*/hosts.toml"
-    note_matching host-folders "$folder/*"
+    measure_note_path "$folder"
+    homes_note_matching hosts "$folder/*/hosts.toml"
+    homes_note_matching host-folders "$folder/*"
   done
 }
 
-read_containerd() { # `to_read`: what these files import, into `m_list` and `imports`; the folders of their config_path into `n_hosts`
+containerd_read() { # `to_read`: what these files import, into `m_list` and `imports`; the folders of their config_path into `n_hosts`
   local lines line
   # shellcheck disable=SC2086 # a list of paths
   lines=$(sed -n -e '/^[[:blank:]]*imports[[:blank:]]*=.*]/{p;d;}' -e '/^[[:blank:]]*imports[[:blank:]]*=/,/]/p' \
     -e '/^[[:blank:]]*config_path[[:blank:]]*=/p' -- $to_read 2>/dev/null)
   IFS=$NL
   for line in $lines; do
-    quoted "$line"
+    homes_quoted "$line"
     case $line in
-      *config_path*) note_hosts "$n_quotes" ;;
-      *) note_imports "$n_quotes" ;;
+      *config_path*) containerd_note_hosts "$n_quotes" ;;
+      *) containerd_note_imports "$n_quotes" ;;
     esac
     IFS=$NL
   done
   unset IFS
 }
 
-note_hosts() { # PATHS, as in $PATH, into `n_hosts`
+containerd_note_hosts() { # PATHS, as in $PATH, into `n_hosts`
   local path
   IFS=': '
   # shellcheck disable=SC2086 # split into paths
@@ -54,7 +54,7 @@ note_hosts() { # PATHS, as in $PATH, into `n_hosts`
   done
 }
 
-note_imports() { # PATTERNS, relative to the main file unless absolute
+containerd_note_imports() { # PATTERNS, relative to the main file unless absolute
   local pattern
   # shellcheck disable=SC2086 # split into patterns
   set -- $1
@@ -62,20 +62,20 @@ note_imports() { # PATTERNS, relative to the main file unless absolute
     shift
     case $pattern in /*) set -- "$@" "$pattern" ;; *) set -- "$@" "$base/$pattern" ;; esac
   done
-  note_matching containerd-imports "$@"
+  homes_note_matching containerd-imports "$@"
   imports="$imports$n_matched"
 }
 
-layers_containerd() { # a layer under way is written to now and then; an interrupted one stays for a day
+containerd_layers() { # a layer under way is written to now and then; an interrupted one stays for a day
   local data latest written
   [ "$q_readable" = 1 ] || return 1
   data=''
-  if mentions "$process" --root; then
-    command_line "$process"
-    option ' --root '
+  if processes_mentions "$process" --root; then
+    homes_command_line "$process"
+    homes_option ' --root '
     data=$n_value
   elif [ ! -d "$R/var/lib/containerd/io.containerd.content.v1.content" ]; then
-    read_root "$R/etc/containerd/config.toml"
+    containerd_read_root "$R/etc/containerd/config.toml"
   fi
   set +f
   set -- "$R${data:-/var/lib/containerd}"/io.containerd.content.v1.content/ingest/*/data
@@ -86,16 +86,16 @@ layers_containerd() { # a layer under way is written to now and then; an interru
   for latest; do :; done
   for written in "$@"; do
     shift
-    [ "$#" -eq 0 ] || [ $((latest - written)) -gt 60 ] || unnamed
+    [ "$#" -eq 0 ] || [ $((latest - written)) -gt 60 ] || pulls_unnamed
   done
 }
 
-read_root() { # FILE of containerd's, into `data`: the root, from before its first table
+containerd_read_root() { # FILE of containerd's, into `data`: the root, from before its first table
   local line
   while read -r line || [ -n "$line" ]; do
     case $line in
       '['*) return ;;
-      'root '*=* | root=*) quoted "$line" && data=${n_quotes# } ;;
+      'root '*=* | root=*) homes_quoted "$line" && data=${n_quotes# } ;;
     esac
   done 2>/dev/null <"$1"
 }

@@ -1,11 +1,11 @@
-note_crio() {
+crio_note() {
   local n_value
-  option ' --config -c '
-  note_read crio.service "${n_value:-/etc/crio/crio.conf}"
-  option ' --config-dir -d '
+  homes_option ' --config -c '
+  homes_note_read crio.service "${n_value:-/etc/crio/crio.conf}"
+  homes_option ' --config-dir -d '
   n_value=${n_value:-/etc/crio/crio.conf.d}
-  note_path "$n_value" "$n_value/99-rollout.conf"
-  note_matching crio-conf "$n_value/*"
+  measure_note_path "$n_value" "$n_value/99-rollout.conf"
+  homes_note_matching crio-conf "$n_value/*"
   # shellcheck disable=SC2086 # a list of paths
-  note_read crio.service $n_matched
+  homes_note_read crio.service $n_matched
 }

@@ -1,22 +1,22 @@
-layers_dockerd() { # each layer is in a file of its own until it is extracted; false where that cannot be read
+dockerd_layers() { # each layer is in a file of its own until it is extracted; false where that cannot be read
   local data config path
   data='' config=''
-  if mentions "$process" --data-root || mentions "$process" --config-file; then
-    command_line "$process"
-    option ' --config-file '
+  if processes_mentions "$process" --data-root || processes_mentions "$process" --config-file; then
+    homes_command_line "$process"
+    homes_option ' --config-file '
     config=$n_value
-    option ' --data-root '
+    homes_option ' --data-root '
     data=$n_value
   fi
-  [ -n "$data" ] || read_data_root "$R${config:-/etc/docker/daemon.json}"
+  [ -n "$data" ] || dockerd_read_data_root "$R${config:-/etc/docker/daemon.json}"
   data=$R${data:-/var/lib/docker}
   [ -d "$data/tmp" ] || return 1
   set +f
-  for path in "$data"/tmp/GetImageBlob*; do [ ! -e "$path" ] || { unnamed && break; }; done
+  for path in "$data"/tmp/GetImageBlob*; do [ ! -e "$path" ] || { pulls_unnamed && break; }; done
   set -f
 }
 
-read_data_root() { # FILE of dockerd's, into `data`
+dockerd_read_data_root() { # FILE of dockerd's, into `data`
   local line text
   while read -r line || [ -n "$line" ]; do
     case $line in *'"data-root"'*:*) text=${line#*'"data-root"'} ;; *) continue ;; esac
