@@ -24,6 +24,7 @@ from rollout.core.model.snapshot import (
     Unread,
     digest,
 )
+from rollout.core.model.surroundings import Manifests, Names, Room, Surroundings, UnitProcesses
 from rollout.gates.table import DEFAULT_GATES
 from rollout.kubelet import versions
 from rollout.kubelet.node import layout, packaged
@@ -346,3 +347,23 @@ def applied(found: Snapshot, change: Change) -> Snapshot:
             found = replace(found, measurement=replace(found.measurement, services=services))
     asked = layout.find(found)
     return with_command(found, asked.pieces[0].text, *asked.asked)
+
+
+SURROUNDINGS = Surroundings(
+    cgroups=Names(("/init.scope", "/kubepods.slice", "/system.slice", "/system.slice/system-getty.slice", "/user.slice")),
+    sockets=Names(("/run/containerd/containerd.sock", "/run/docker.sock")),
+    devices=Names(),
+    manifests=(Manifests("/etc/kubernetes/manifests", Names()),),
+    sysctls={
+        "vm.overcommit_memory": "1", "vm.panic_on_oom": "0", "kernel.panic": "10", "kernel.panic_on_oops": "1",
+        "kernel.keys.root_maxkeys": "1000000", "kernel.keys.root_maxbytes": "25000000",
+    },
+    swaps=(),
+    rooms=(
+        Room("kubelet", "/var/lib/kubelet", "ext2/ext3", 100_000_000, 60_000_000, 6_000_000, 5_900_000),
+        Room("containerd.service", "/var/lib/containerd", "ext2/ext3", 100_000_000, 60_000_000, 6_000_000, 5_900_000),
+    ),
+    inhibit_delay=5.0,
+    processes=(UnitProcesses("containerd.service", "containerd", 1), UnitProcesses("containerd.service", "containerd-shim", 30)),
+)  # fmt: skip
+"""Of a worker as kubeadm leaves it, with containerd and the systemd driver."""

@@ -18,9 +18,9 @@ from rollout.core.text.json_text import Json, JsonStream, ShapeError
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-VERSION = 7
-_MISSING_IN = {5: ("jumps", "addresses"), 6: ("addresses",)}
-"""Versions that are still read → the keys that they do not have: how their nodes were reached is not known."""
+VERSION = 8
+_MISSING_IN = {5: ("jumps", "addresses"), 6: ("addresses",), 7: ()}
+"""Versions that are still read → the keys that they do not have: how their nodes were reached is not known. Their nodes have no ``surroundings``."""
 MOST_BYTES = 512 * 1024 * 1024
 _TEXTS = ("cluster", "inventory_digest", "taken")
 _KEYS = ("version", *_TEXTS, "order", "blobs", "kinds", "read", "unread", "jumps", "addresses")
@@ -86,6 +86,7 @@ def decode(data: bytes, file: str) -> FleetSnapshot:
 class _Parts:
     """The parts of a snapshot as they are read."""
 
+    version: int = VERSION
     values: dict[str, Any] = field(default_factory=dict)
     contents: dict[str, bytes] = field(default_factory=dict)
     kinds: dict[str, Snapshot] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class _Parts:
             self.contents = {name: _content(name, value) for name, value in _entries(stream)}
         elif key == "kinds":
             inner = json_text.converter(Snapshot)
-            decoded = ((name, inner.decode(value, f"kinds.{name}")) for name, value in _entries(stream))
+            decoded = ((name, inner.decode(self._told(value), f"kinds.{name}")) for name, value in _entries(stream))
             self.kinds = {name: _with_files(node, self._fill) for name, node in decoded}
         elif key == "read":
             self.nodes = {name: self._node(name, value) for name, value in _entries(stream)}
@@ -106,6 +107,9 @@ class _Parts:
             self.nodes |= {name: inner.decode(value, f"unread.{name}") for name, value in _entries(stream)}
         else:
             self.values[key] = json_text.converter(_KINDS.get(key, str)).decode(stream.value(), key)
+
+    def _told(self, value: Json) -> Json:
+        return {"surroundings": None, **value} if self.version < 8 and isinstance(value, dict) else value
 
     def _fill(self, state: FileState) -> FileState:
         if state.content is None:
@@ -134,7 +138,8 @@ def _fleet(stream: JsonStream, file: str) -> FleetSnapshot:
         if key != next(expected, None):
             raise ShapeError(f"{key[:80]!r} is unknown, or another key is missing before it")
         if key == "version":
-            expected = iter(_keys_of(stream.value(), file))
+            parts.version = stream.value()
+            expected = iter(_keys_of(parts.version, file))
         else:
             parts.take(key, stream)
     stream.end()

@@ -10,11 +10,21 @@ from typing import Any
 import pytest
 
 from rollout.core.model.snapshot import FileState, FleetSnapshot, Receipt, ReceiptState, Snapshot, Unread
+from rollout.core.model.surroundings import Manifests, Names, Swap
 from rollout.core.plans import snapshot_codec
 from rollout.errors import InputError
-from tests.kubelet.nodes import fleet, inventory, kubeadm, mixed, regular
+from tests.kubelet.nodes import SURROUNDINGS, fleet, inventory, kubeadm, mixed, regular
 
 FOUND = inventory(12)
+OTHER = replace(
+    SURROUNDINGS,
+    cgroups=Names(("/kubepods",), whole=False),
+    manifests=(Manifests("/etc/kubernetes/manifests", Names(("etcd.yaml",))),),
+    swaps=(Swap("/dev/sda2", "partition", 1000, 10),),
+    rooms=tuple(replace(room, free=1) for room in SURROUNDINGS.rooms),
+    inhibit_delay=None,
+    processes=None,
+)
 
 
 def test_round_trip_in_inventory_order() -> None:
@@ -54,13 +64,34 @@ def test_the_ways_to_nodes_are_stored_and_snapshots_of_before_have_none() -> Non
     def of(version: int, **keys: Any) -> bytes:
         return json.dumps({**document, "version": version, **keys}).encode()
 
-    assert snapshot_codec.decode(of(6), "s.json") == replace(snapshot, addresses={})
+    def older(text: bytes) -> FleetSnapshot:
+        """As its version has written it: nodes without surroundings."""
+        written = json.loads(text)
+        for kind in written["kinds"].values():
+            kind.pop("surroundings")
+        return snapshot_codec.decode(json.dumps(written).encode(), "s.json")
+
+    assert older(of(6)) == replace(snapshot, addresses={})
     jumps = document.pop("jumps")
-    assert snapshot_codec.decode(of(5), "s.json") == mixed(FOUND)
+    assert older(of(5)) == mixed(FOUND)
     wrong = (of(6), of(5, jumps={}), of(6, jumps=jumps, addresses={}), of(7, jumps=jumps), of(7, addresses=addresses))
     for document_of_another in wrong:
         with pytest.raises(InputError, match="snapshot-unreadable"):
             snapshot_codec.decode(document_of_another, "s.json")
+
+
+def test_surroundings_come_back_and_are_unknown_in_snapshots_of_before() -> None:
+    near, far = (replace(kubeadm(name), surroundings=found) for name, found in (("a", SURROUNDINGS), ("b", OTHER)))
+    snapshot = fleet(FOUND, {"a": near, "b": far})
+    document = json.loads(snapshot_codec.encode(snapshot))
+    assert len(document["kinds"]) == 1, "free space makes no kind of its own"
+    assert snapshot_codec.decode(json.dumps(document).encode(), "s.json") == snapshot
+    document = json.loads(snapshot_codec.encode(fleet(FOUND, {"a": near})))
+    assert document["kinds"]["1"].pop("surroundings")
+    with pytest.raises(InputError, match="surroundings"):
+        snapshot_codec.decode(json.dumps(document).encode(), "s.json")
+    before = snapshot_codec.decode(json.dumps({**document, "version": 7}).encode(), "s.json")
+    assert before.nodes == {"a": replace(near, surroundings=None)}
 
 
 def test_contents_and_kinds_are_held_once() -> None:
