@@ -60,13 +60,19 @@ homes_note() { # what the kubelet, its unit and the runtimes read
   homes_note_runtimes
 }
 
-homes_note_kubelet() { # what the running kubelet reads, and what it keeps
+homes_note_kubelet() { # what the running kubelet reads, and what it keeps; its root, file and folder of static pods into `n_root`, `n_config` and `n_manifests`
   homes_command_line "$m_pid"
+  homes_option ' --root-dir '
+  n_root=${n_value:-/var/lib/kubelet} n_root=${n_root%/}
+  case $n_root in /*[!A-Za-z0-9_./:@%+=,-]* | [!/]* | '') n_root=/var/lib/kubelet ;; esac
+  homes_option ' --pod-manifest-path '
+  n_manifests=$n_value
   homes_option ' --config '
+  n_config=${n_value:-/var/lib/kubelet/config.yaml}
   # shellcheck disable=SC2086 # a list of paths
-  homes_note_read "$unit" $m_kubelet_files "${n_value:-/var/lib/kubelet/config.yaml}" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
+  homes_note_read "$unit" $m_kubelet_files "$n_config" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
     "/etc/systemd/system/$unit.d/90-rollout.conf"
-  measure_note_path /var/lib/kubelet/config.yaml /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/memory_manager_state
+  measure_note_path /var/lib/kubelet/config.yaml "$n_root/cpu_manager_state" "$n_root/memory_manager_state"
   homes_option ' --config-dir '
   [ -n "$n_value" ] || return 0
   homes_note_folder "$n_value"

@@ -74,6 +74,7 @@ measure_show_unit() { # WORD: the lines of `u_block`, the unit named `served`; i
     value=${line#*=}
     case $line in
       Id=*) continue ;;
+      KillMode=* | ControlGroup=*) [ "$verb" = snapshot ] || continue ;; # only a plan reads it
       ExecMainStartTimestamp=*) dated=$value && continue ;;
       EnvironmentFiles=*) m_unit_files="$m_unit_files ${value%% (*}" && continue ;;
       FragmentPath=* | DropInPaths=*) m_unit_files="$m_unit_files $value" ;;

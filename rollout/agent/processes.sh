@@ -16,7 +16,7 @@ processes_find_runtimes() { # the runtimes' units that exist here, into `u_runti
 processes_ask_units() { # UNIT…: the properties of all of them, in one request
   u_asked=$*
   u_blocks=$(export TZ=UTC && lastly 10 systemctl show -p Id -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
-    -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
+    -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec -p KillMode -p ControlGroup \
     -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL
   processes_name_blocks
 }

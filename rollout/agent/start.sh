@@ -38,7 +38,7 @@
 #   * A name that a function sets for itself is `local` in it; what it calls sees it too. Any other name is a result, which the comment of
 #     its function names, with a prefix for its part: a_ managers, c_ checks, d_ durable, e_ cleanup, f_ files, g_ guard, h_ health and
 #     restarts, k_ the token, l_ a log, m_ measure, n_ homes, p_ a process, q_ pulls, r_ the receipt, s_ staging, t_ the conversation,
-#     u_ a unit, v_ revert, w_ words, x_ shown files, z_ a freeze. Without one: the arguments of the verb, its `verb`, `tx`, T, `until`, `spoken`,
+#     u_ a unit, v_ revert, w_ words, x_ shown files, y_ surroundings, z_ a freeze. Without one: the arguments of the verb, its `verb`, `tx`, T, `until`, `spoken`,
 #     `undurable` and `why`, the clock's `now`, and `boot`.
 #   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
 #   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.

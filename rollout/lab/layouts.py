@@ -26,12 +26,38 @@ def files(node: NodeSpec, restart_sec: float) -> Mapping[str, str]:
 
 def folders(node: NodeSpec) -> tuple[str, ...]:
     """Other folders than those of its files."""
-    return ("/sys/fs/cgroup", *runtimes.folders(node.runtime))
+    hierarchy = control_groups(node.minor)
+    groups = ("init.scope", "kubepods.slice", "system.slice", "user.slice")
+    return (*(f"{hierarchy}/{group}" for group in groups), *runtimes.folders(node.runtime))
+
+
+def control_groups(minor: int) -> str:
+    """The folder of systemd's control groups; of v1 it is the only hierarchy here."""
+    return "/sys/fs/cgroup" if minor >= _CGROUP_2 else "/sys/fs/cgroup/systemd"
+
+
+def sockets(node: NodeSpec) -> tuple[str, ...]:
+    """The paths at which its runtime listens."""
+    endpoint = runtimes.socket(node.runtime)
+    return (endpoint.removeprefix("unix://"),) if endpoint else ("/run/docker.sock",)
 
 
 def programs(node: NodeSpec) -> Mapping[str, str]:
     """The programs in the node's /usr/bin and the version that each prints."""
     return {"kubelet": f"Kubernetes v{node.version}", **runtimes.programs(node.runtime, node.runtime_version)}
+
+
+_KERNEL: Mapping[str, str] = {
+    "/proc/swaps": "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n",
+    **{
+        f"/proc/sys/{name}": f"{value}\n"
+        for name, value in (
+            ("vm/overcommit_memory", 1), ("vm/panic_on_oom", 0), ("kernel/panic", 10), ("kernel/panic_on_oops", 1),
+            ("kernel/keys/root_maxkeys", 1_000_000), ("kernel/keys/root_maxbytes", 25_000_000),
+        )
+    },
+}  # fmt: skip
+"""No swap; what a kubelet sets at its start, unless its configuration forbids that."""
 
 
 @cache
@@ -42,6 +68,7 @@ def _files(layout: str, runtime: str, runtime_version: str, minor: int, restart_
         found[f"/usr/lib/systemd/system/{service}"] = runtimes.text(service, restart_sec)
     if minor >= _CGROUP_2:
         found["/sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io memory hugetlb pids rdma misc\n"
+    found |= _KERNEL
     found |= runtimes.files(runtime, runtime_version)
     config = configs.config(minor, runtimes.socket(runtime))
     flags = runtimes.flags(runtime, minor)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import paramiko
 
-from rollout.lab import children, disk, listener, runtimes, syscalls, tools, trees
+from rollout.lab import children, disk, layouts, listener, runtimes, syscalls, tools, trees
 from rollout.lab.answers import ToolOutput
 from rollout.lab.disk import Disk
 from rollout.lab.keys import USER, Key
@@ -52,6 +52,7 @@ class LabNode:
         self._ahead, self._mark = ahead, f"{mark}/{spec.name}/"
         self._running: dict[str, int] = {}
         self._listens: dict[int, int] = {}
+        self._groups: dict[int, str] = {}
         self._lines: set[StateLine] = set()
         self._parked: list[Callable[[], None]] = []
         self._scheduled: float | None = None
@@ -76,6 +77,12 @@ class LabNode:
         stat = f"{pid} ({name}) S 1 {pid} {pid} 0 -1 4194560 {'0 ' * 12}{round(started * 100)} 0 0\n"
         _write(f"{folder}/cmdline", "".join(f"{word}\0" for word in arguments).encode())
         _write(f"{folder}/stat", stat.encode())
+        _write(f"{folder}/comm", f"{name[:15]}\n".encode())
+        unit = next((unit for unit, service in self.machine.services.items() if service.pid == pid), "")
+        if unit in runtimes.STAND_INS:
+            self._groups[pid] = f"{self.root}{layouts.control_groups(self.spec.minor)}/system.slice/{unit}"
+            os.makedirs(self._groups[pid], exist_ok=True)  # noqa: PTH103
+            _write(f"{self._groups[pid]}/cgroup.procs", f"{pid}\n".encode())
         os.symlink(self.root, f"{folder}/root")  # noqa: PTH211 (2,000 at once)
         if port:
             os.mkdir(f"{folder}/fd")  # noqa: PTH102
@@ -85,6 +92,8 @@ class LabNode:
 
     def vanish(self, pid: int) -> None:
         shutil.rmtree(f"{self.root}/proc/{pid}", ignore_errors=True)
+        if group := self._groups.pop(pid, ""):
+            shutil.rmtree(group, ignore_errors=True)
         if self._listens.pop(pid, 0):
             self._show_sockets()
 

@@ -67,6 +67,8 @@ def of(machine: LabMachine, name: str, ahead: float = 0.0) -> dict[str, str]:
             f"{{ path={command.split(maxsplit=1)[0]} ; argv[]={command} ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }}"
             for command in unit.every("ExecStart")
         ),
+        "ControlGroup": f"/{unit.last('Slice', 'system.slice')}/{unit.name}" if service.pid else "",
+        "KillMode": unit.last("KillMode", "control-group"),
         "WatchdogUSec": _watchdog(service),
         "RuntimeMaxUSec": units.span_text(unit.span("RuntimeMaxSec", units.INFINITE)),
         "TasksMax": unit.last("TasksMax", _TASKS),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,11 +18,20 @@ from rollout.lab.spec import LabSpec, NodeSpec
 
 _FOLDERS = (
     *("etc/kubernetes/manifests", "etc/default", "etc/sysconfig", "etc/systemd/system/multi-user.target.wants"),
-    *("proc/sys/kernel/random", "run/systemd/system", "tmp", "root", "usr/bin", "usr/lib/systemd/system"),
+    *(
+        "proc/sys/kernel/random",
+        "run/systemd/system",
+        "run/systemd/units",
+        "tmp",
+        "root",
+        "usr/bin",
+        "usr/lib/systemd/system",
+    ),
     *("run/systemd/transient", "var/lib/kubelet", "var/log"),
 )
 _LINKS = (
     ("proc/uptime", "/proc/uptime"),
+    ("run/systemd/units/invocation:systemd-logind.service", "0" * 32),
     ("bin", "usr/bin"),
     ("lib", "usr/lib"),
     ("etc/systemd/system/multi-user.target.wants/kubelet.service", "/usr/lib/systemd/system/kubelet.service"),
@@ -96,6 +106,13 @@ def _build_node(node: NodeSpec, root: str, restart_sec: float) -> None:
         folder = path.rpartition("/")[0]
         _folders(root, (folder.strip("/"),))
         _write(root + path, text, 0o600 if path.endswith("kubelet.conf") else 0o644)
+    table = ["Num       RefCount Protocol Flags    Type St Inode Path\n"]
+    for number, path in enumerate(layouts.sockets(node), start=1):
+        _folders(root, (path.rpartition("/")[0].strip("/"),))
+        os.mknod(root + path, stat.S_IFSOCK | 0o600)
+        table.append(f"0000000000000000: 00000002 00000000 00010000 0001 01 {number} {path}\n")
+    _folders(root, ("proc/net", "dev"))
+    _write(f"{root}/proc/net/unix", "".join(table))
     _write(f"{root}/etc/hostname", f"{node.name}\n")
     _write(f"{root}/etc/machine-id", f"{secrets.token_hex(16)}\n", 0o444)
     new_boot_id(root)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rollout.core.model.plan import FileChange
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Stale, Token, UnitState, Unread
+from rollout.core.model.surroundings import Listing, Manifests, NodeSurroundings, Room, Swap, UnitProcesses
 from rollout.core.model.transactions import Expected
 from rollout.core.model.verification import Binary, Verification
 from rollout.kubelet.agent import agent_call, conversation
@@ -286,6 +287,26 @@ def test_a_node_that_was_not_reached() -> None:
         b"stale edited -5 u /etc/a",
         b"kubelet t1 9-1",
         b"started soon",
+        b"kubelet-root relative",
+        b"cgroups whole",
+        b"cgroups most /a",
+        b"cgroups whole  /a",
+        b"sockets whole /a;b",
+        b"devices whole" + b" /dev/nvidia0" * 257,
+        b"manifests etc whole -",
+        b"manifests /etc whole " + b"x" * 401,
+        b"manifests /etc whole -\n" * 17,
+        b"sysctl vm.overcommit_memory 1",
+        b"sysctl vm/overcommit_memory one",
+        b"".join(b"sysctl vm/a%b 1\n" % (b"_" * count) for count in range(17)),
+        b"swaps whole /dev/sda:partition:1",
+        b"swaps whole /dev/sda:partition:many:1",
+        b"room kubelet /var ext4 1 2 3",
+        b"room kubelet /var ext4 1 2 3 -4",
+        b"room kubelet /var ext4 1 2 3 4\n" * 17,
+        b"inhibit-delay infinity",
+        b"processes containerd.service whole shim",
+        b"processes containerd.service whole :",
         b"lenient " + b"9" * 40,
         b"fact " + b"x" * 300_000,
         b"end apply\nsay more",
@@ -323,6 +344,32 @@ def test_no_terminal_escape_survives() -> None:
     assert measured is not None
     assert measured.outputs == {"g": "?[2J" + "x" * 196}
     assert "\x1b" not in report(b"", status=1, stderr=b"\x1b[2J").message
+
+
+def test_the_surroundings_of_a_kubelet() -> None:
+    text = (
+        b"kubelet-root /data/kubelet\ncgroups whole /b /a /a\nsockets cut /run/a.sock\ndevices whole -\n"
+        b"manifests /etc/m whole etcd.yaml\nmanifests /etc/n whole -\nsysctl kernel/keys/root_maxkeys 5\n"
+        b"swaps whole /dev/a:b:partition:10:1\nroom kubelet /data ext2/ext3 10 5 4 3\ninhibit-delay 2500000\n"
+        b"processes containerd.service whole containerd:1\nprocesses crio.service cut conmon:2\nend snapshot\n"
+    )
+    got = parse_snapshot("n1", answer(text))
+    assert isinstance(got, Snapshot), got
+    assert got.surroundings == NodeSurroundings(
+        kubelet_root="/data/kubelet",
+        cgroups=Listing(("/a", "/b")),
+        sockets=Listing(("/run/a.sock",), whole=False),
+        devices=Listing(),
+        manifests=(Manifests("/etc/m", Listing(("etcd.yaml",))), Manifests("/etc/n", Listing())),
+        sysctls={"kernel.keys.root_maxkeys": "5"},
+        swaps=(Swap("/dev/a:b", "partition", 10, 1),),
+        rooms=(Room("kubelet", "/data", "ext2/ext3", 10, 5, 4, 3),),
+        inhibit_delay=2.5,
+        processes=(UnitProcesses("containerd.service", "containerd", 1), UnitProcesses("crio.service", "conmon", 2)),
+    )
+    before = parse_snapshot("n1", answer(b"end snapshot\n"))
+    assert isinstance(before, Snapshot)
+    assert before.surroundings is None
 
 
 @given(st.binary(max_size=400))

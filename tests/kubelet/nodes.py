@@ -24,7 +24,7 @@ from rollout.core.model.snapshot import (
     Unread,
     digest,
 )
-from rollout.core.model.surroundings import Manifests, Names, Room, Surroundings, UnitProcesses
+from rollout.core.model.surroundings import Listing, Manifests, NodeSurroundings, Room, UnitProcesses
 from rollout.gates.table import DEFAULT_GATES
 from rollout.kubelet import versions
 from rollout.kubelet.node import layout, packaged
@@ -349,11 +349,11 @@ def applied(found: Snapshot, change: Change) -> Snapshot:
     return with_command(found, asked.pieces[0].text, *asked.asked)
 
 
-SURROUNDINGS = Surroundings(
-    cgroups=Names(("/init.scope", "/kubepods.slice", "/system.slice", "/system.slice/system-getty.slice", "/user.slice")),
-    sockets=Names(("/run/containerd/containerd.sock", "/run/docker.sock")),
-    devices=Names(),
-    manifests=(Manifests("/etc/kubernetes/manifests", Names()),),
+SURROUNDINGS = NodeSurroundings(
+    cgroups=Listing(("/init.scope", "/kubepods.slice", "/system.slice", "/system.slice/system-getty.slice", "/user.slice")),
+    sockets=Listing(("/run/containerd/containerd.sock", "/run/docker.sock")),
+    devices=Listing(),
+    manifests=(Manifests("/etc/kubernetes/manifests", Listing()),),
     sysctls={
         "vm.overcommit_memory": "1", "vm.panic_on_oom": "0", "kernel.panic": "10", "kernel.panic_on_oops": "1",
         "kernel.keys.root_maxkeys": "1000000", "kernel.keys.root_maxbytes": "25000000",

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.surroundings import Surroundings
+from rollout.core.model.surroundings import NodeSurroundings
 
 # Which token counters are believed: a node with a wrong one must not raise the counter of every other node.
 #
@@ -174,7 +174,7 @@ class Snapshot:
     facts: Mapping[str, str] = field(
         default_factory=dict
     )  # everything else it reported, e.g. "room-kib", "state-dir-fs"
-    surroundings: Surroundings | None = None
+    surroundings: NodeSurroundings | None = None
     """What settings may need on the node; ``None``: unknown, an older agent read it."""
 
 

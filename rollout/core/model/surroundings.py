@@ -16,8 +16,8 @@ _NAME = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """Names that exist on a node, sorted. ``whole``: there are no others; else the agent's bound cut them off."""
+class Listing:
+    """Listing that exist on a node, sorted. ``whole``: there are no others; else the agent's bound cut them off."""
 
     names: tuple[str, ...] = ()
     whole: bool = True
@@ -64,7 +64,7 @@ class Manifests:
     """
 
     folder: str
-    files: Names
+    files: Listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class UnitProcesses:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class NodeSurroundings:
     """``kubelet_root``: ``--root-dir``, or its default; the state files of its managers are in ``Snapshot.files`` below it.
 
     ``cgroups``: paths from the root, ``/system.slice``: all at the top, and the slices in a slice, but none of pods. With cgroup v1 those that each of
@@ -93,9 +93,9 @@ class Surroundings:
     """
 
     kubelet_root: str = "/var/lib/kubelet"
-    cgroups: Names | None = None
-    sockets: Names | None = None
-    devices: Names | None = None
+    cgroups: Listing | None = None
+    sockets: Listing | None = None
+    devices: Listing | None = None
     manifests: tuple[Manifests, ...] = ()
     sysctls: Mapping[str, str] = field(default_factory=dict)
     swaps: tuple[Swap, ...] | None = None

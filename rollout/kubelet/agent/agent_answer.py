@@ -42,6 +42,7 @@ def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
         receipts=tuple(reading.history),
         stale=tuple(reading.stale),
         facts=facts,
+        surroundings=reading.surroundings,
     )
 
 

@@ -13,6 +13,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from rollout.core.model.report import LastLog, RemoteAnswer
 from rollout.core.model.snapshot import (
@@ -23,12 +24,13 @@ from rollout.core.model.snapshot import (
     Stale,
     Token,
 )
+from rollout.core.model.surroundings import Listing, Manifests, NodeSurroundings, Room, Swap, UnitProcesses
 from rollout.core.model.transactions import FileVersions, NodeTransaction
 from rollout.core.model.verification import Binary
 from rollout.core.text.redaction import without_secrets
 from rollout.kubelet.agent.agent_reading import AgentReading
 from rollout.kubelet.agent.conversation import OVER
-from rollout.kubelet.agent.protocol import ANSWERS, COUNT, ID, REFERENCE, TEXT, Line, WordKind
+from rollout.kubelet.agent.protocol import ANSWERS, COUNT, ID, NAMES, REFERENCE, TEXT, Line, WordKind
 
 MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024
@@ -37,6 +39,10 @@ MAX_TEXT = 2_000
 MAX_OUTPUT = 200
 MAX_LOG_LINES = 20
 MAX_LOG = 4_096
+MOST_OF_A_KIND = 16
+"""Folders of manifests, file systems, kernel settings, units with processes: an agent tells fewer."""
+
+T = TypeVar("T")
 
 _BEGIN = re.compile(rb"^begin ([0-9a-f]{64})(?: gzip)?\n", re.MULTILINE)
 _CONTROL = re.compile(r"[^ -~]")
@@ -100,14 +106,14 @@ def _take(reading: AgentReading, line: bytes, number: int) -> None:
 
 
 def _fields(line: Line, rest: str) -> list[str]:
-    """The words of a line, each of its kind. The last one of a line of text may have blanks, and may be missing."""
+    """The words of a line, each of its kind. The last one of a line of text may have blanks, and may be missing; that of names may have blanks."""
     kinds = [kind for _, kind in line.fields]
     if kinds[-1] is TEXT:
         words = [*rest.split(" ", len(kinds) - 1), *[""] * len(kinds)][: len(kinds)]
     elif len(kinds) == 1:
         words = [rest]
     else:
-        words = rest.split(" ")
+        words = rest.split(" ", len(kinds) - 1 if kinds[-1] is NAMES else -1)
         if len(words) != len(kinds):
             raise ValueError(f"{len(words)} words, not {len(kinds)}")
     return [_match(kind, word) for kind, word in zip(kinds, words, strict=True)]
@@ -289,6 +295,81 @@ def _left(reading: AgentReading, text: str) -> None:
     reading.left.append(printable(text))
 
 
+def _kubelet_root(reading: AgentReading, path: str) -> None:
+    _around(reading, kubelet_root=printable(path))
+
+
+def _cgroups(reading: AgentReading, extent: str, names: str) -> None:
+    _around(reading, cgroups=_names(extent, names))
+
+
+def _sockets(reading: AgentReading, extent: str, names: str) -> None:
+    _around(reading, sockets=_names(extent, names))
+
+
+def _devices(reading: AgentReading, extent: str, names: str) -> None:
+    _around(reading, devices=_names(extent, names))
+
+
+def _manifests(reading: AgentReading, folder: str, extent: str, names: str) -> None:
+    found = Manifests(printable(folder), _names(extent, names))
+    _around(reading, manifests=_one_more(_seen(reading).manifests, found))
+
+
+def _sysctl(reading: AgentReading, path: str, value: str) -> None:
+    known = _seen(reading).sysctls
+    if len(known) >= MOST_OF_A_KIND:
+        raise ValueError("too many of this kind")
+    _around(reading, sysctls={**known, path.replace("/", "."): value})
+
+
+def _swaps(reading: AgentReading, extent: str, names: str) -> None:
+    """Cut off, it is still known that there is swap."""
+    lines = (name.rsplit(":", 3) for name in _names(extent, names).names)
+    _around(
+        reading, swaps=tuple(Swap(device, kind, _number(size), _number(used)) for device, kind, size, used in lines)
+    )
+
+
+def _room(
+    reading: AgentReading, of: str, path: str, kind: str, size: str, free: str, inodes: str, free_inodes: str
+) -> None:
+    found = Room(of, printable(path), kind, int(size), int(free), int(inodes), int(free_inodes))
+    _around(reading, rooms=_one_more(_seen(reading).rooms, found))
+
+
+def _inhibit_delay(reading: AgentReading, microseconds: str) -> None:
+    _around(reading, inhibit_delay=int(microseconds) / 1_000_000)
+
+
+def _processes(reading: AgentReading, unit: str, extent: str, names: str) -> None:
+    """Cut off, what was counted is still there."""
+    counted = (name.rsplit(":", 1) for name in _names(extent, names).names)
+    found = tuple(UnitProcesses(unit, name, _number(count)) for name, count in counted)
+    known = _seen(reading).processes or ()
+    if len(known) + len(found) > MOST_OF_A_KIND * MOST_OF_A_KIND:
+        raise ValueError("too many of this kind")
+    _around(reading, processes=(*known, *found))
+
+
+def _seen(reading: AgentReading) -> NodeSurroundings:
+    return reading.surroundings or NodeSurroundings()
+
+
+def _around(reading: AgentReading, **found: Any) -> None:
+    reading.surroundings = replace(_seen(reading), **found)
+
+
+def _names(extent: str, names: str) -> Listing:
+    return Listing(() if names == "-" else tuple(sorted(set(names.split(" ")))), extent == "whole")
+
+
+def _one_more(known: tuple[T, ...], found: T) -> tuple[T, ...]:
+    if len(known) >= MOST_OF_A_KIND:
+        raise ValueError("too many of this kind")
+    return (*known, found)
+
+
 def _end(reading: AgentReading, verb: str) -> None:
     if reading.promised:
         raise ValueError("the content of a file is missing")
@@ -323,6 +404,16 @@ READERS: Mapping[str, Callable[..., None]] = {
     "stale": _stale,
     "kubelet": _kubelet,
     "started": _started,
+    "kubelet-root": _kubelet_root,
+    "cgroups": _cgroups,
+    "sockets": _sockets,
+    "devices": _devices,
+    "manifests": _manifests,
+    "sysctl": _sysctl,
+    "swaps": _swaps,
+    "room": _room,
+    "inhibit-delay": _inhibit_delay,
+    "processes": _processes,
     "end": _end,
 }
 

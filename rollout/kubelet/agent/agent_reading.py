@@ -15,6 +15,7 @@ from rollout.core.model.snapshot import (
     Token,
     UnitState,
 )
+from rollout.core.model.surroundings import NodeSurroundings
 from rollout.core.model.transactions import NodeTransaction
 from rollout.core.model.verification import Binary
 
@@ -52,6 +53,7 @@ class AgentReading:
     stale: list[Stale] = field(default_factory=list)
     binary: Binary | None = None
     age: int | None = None
+    surroundings: NodeSurroundings | None = None
 
     def measurement(self) -> Measurement | None:
         if not (self.unit or self.process or self.healthz or self.files or self.commands or self.pulls is not None):

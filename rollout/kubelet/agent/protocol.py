@@ -67,6 +67,13 @@ ABSOLUTE: Final = _kind("PATH", r"/[ -~]*")
 EXIT: Final = _kind("code=CODE, status=STATUS", r"code=(?:exited|killed|dumped), status=[0-9A-Za-z/-]{1,60}")
 _IMAGE = r"(?:[A-Za-z0-9_./:@%+=,-]{1,300}|\(unnamed\))"
 IMAGES: Final = _kind("-|IMAGE…", rf"-|{_IMAGE}(?: {_IMAGE})*")
+NAMES: Final = _kind(
+    "-|NAME…", r"-|[A-Za-z0-9_./:@%+=,-]{1,400}(?: [A-Za-z0-9_./:@%+=,-]{1,400}){0,255}"
+)  # to the end of the line
+EXTENT: Final = _choice("whole", "cut")
+SYSCTL: Final = _kind("PATH", r"[a-z_]{1,40}(?:/[a-z_]{1,40}){1,3}")
+INTEGER: Final = _kind("N", r"-?[0-9]{1,18}")
+FILE_SYSTEM: Final = _kind("KIND", r"[A-Za-z0-9_./-]{1,40}")
 ENCODED: Final = _kind("BASE64", r"\S*")  # decoded strictly
 
 
@@ -221,6 +228,34 @@ ANSWERS: Final[Mapping[str, Line]] = MappingProxyType(
             (("TX", KEY), ("BEFORE", KEY), ("NOW", KEY)),
             "SIZE-MTIME of the kubelet's binary at the newest transaction, and now (`unknown`: not found)",
         ),
+        "kubelet-root": Line((("", ABSOLUTE),), "the running kubelet's `--root-dir`, or its default"),
+        "cgroups": Line(
+            (("", EXTENT), ("PATH…", NAMES)),
+            "control groups at the top, and slices in a slice, but none of pods; of v1 those that each hierarchy has",
+        ),
+        "sockets": Line((("", EXTENT), ("PATH…", NAMES)), "UNIX sockets `*.sock` that a process listens at"),
+        "devices": Line((("", EXTENT), ("PATH…", NAMES)), "`/dev/nvidia*`"),
+        "manifests": Line(
+            (("FOLDER", ABSOLUTE), ("", EXTENT), ("NAME…", NAMES)), "files in a folder that may have static pods"
+        ),
+        "sysctl": Line((("PATH", SYSCTL), ("", INTEGER)), "a kernel setting, below `/proc/sys`"),
+        "swaps": Line((("", EXTENT), ("DEVICE:KIND:KIB:USED…", NAMES)), "the swap in use"),
+        "room": Line(
+            (
+                ("kubelet|UNIT", KEY),
+                ("", ABSOLUTE),
+                ("", FILE_SYSTEM),
+                ("KIB", COUNT),
+                ("FREE", COUNT),
+                ("INODES", COUNT),
+                ("FREE", COUNT),
+            ),
+            "the file system of the kubelet's root, or of the images of a runtime; free for users other than root",
+        ),
+        "inhibit-delay": Line((("MICROSECONDS", COUNT),), "logind's InhibitDelayMaxSec in force"),
+        "processes": Line(
+            (("UNIT", KEY), ("", EXTENT), ("NAME:COUNT…", NAMES)), "in the control group of a runtime's unit, by name"
+        ),
         "started": Line((("SECONDS", COUNT),), "the age of the unit's process"),
         "end": Line((("VERB", REFERENCE),), "the last line; without it the answer was cut off"),
     }
@@ -261,6 +296,9 @@ class VerbForm:
 
 _STATE = ("token", "history", "fact")
 _MEASURED = ("unit", "process", "service", "pulls", "healthz", "lenient", "file")
+_SURROUNDINGS = (
+    "kubelet-root", "cgroups", "sockets", "devices", "manifests", "sysctl", "swaps", "room", "inhibit-delay", "processes",
+)  # fmt: skip
 _REVERTED = ("receipt", "healthy", "exited", "log", "failed")
 
 VERBS: Final[Mapping[str, VerbForm]] = MappingProxyType(
@@ -269,7 +307,7 @@ VERBS: Final[Mapping[str, VerbForm]] = MappingProxyType(
             (),
             ("unit", "healthz"),
             (),
-            (*_STATE, *_MEASURED, "serving", "content", "stale"),
+            (*_STATE, *_MEASURED, "serving", "content", "stale", *_SURROUNDINGS),
             "what a plan needs of the node",
             reads=True,
         ),

@@ -1,8 +1,9 @@
 """The agent's part about container runtimes: their units, the programs with a version, and what belongs to one of them.
 
-It is made from the descriptions (``known.DAEMONS``) and the file ``agent.sh`` of each daemon's package. Two functions there
-have fixed names: ``NAME_note`` notes more files that the daemon reads, and ``NAME_layers`` finds image layers under way, or
-is false where that cannot be known. ``NAME`` is the package, with which all its functions begin; each of the two may be absent.
+It is made from the descriptions (``known.DAEMONS``) and the file ``agent.sh`` of each daemon's package. Functions there
+have fixed names: ``NAME_note`` notes more files that the daemon reads, ``NAME_layers`` finds image layers under way, or
+is false where that cannot be known, and ``NAME_root`` finds the folder of its images. ``NAME`` is the package, with which all its
+functions begin; each of the three may be absent.
 """
 
 from __future__ import annotations
@@ -19,8 +20,13 @@ def runtime_part(read: Callable[[str], str]) -> str:
     versions = (f"  homes_version runtime-{daemon.program} {daemon.program} --version\n" for daemon in DAEMONS)
     notes = _arms((daemon, tuple(_notes(daemon, own))) for daemon in DAEMONS)
     layers = _arms((daemon, tuple(_calls("layers", daemon, own))) for daemon in DAEMONS)
+    roots = _arms((daemon, tuple(_calls("root", daemon, own))) for daemon in DAEMONS)
     made = _FORM.format(
-        units=" ".join(daemon.unit for daemon in DAEMONS), versions="".join(versions), notes=notes, layers=layers
+        units=" ".join(daemon.unit for daemon in DAEMONS),
+        versions="".join(versions),
+        notes=notes,
+        layers=layers,
+        roots=roots,
     )
     return "\n".join((made, *own.values()))
 
@@ -40,6 +46,11 @@ runtimes_find_layers() {{ # UNIT, of the process `process`: image layers under w
   case $1 in
 {layers}    *) [ "$q_readable" = 1 ] ;;
   esac
+}}
+
+runtimes_find_root() {{ # UNIT, of the process `process`: the folder that it keeps images in, into `data`; none where that is not known
+  case $1 in
+{roots}  esac
 }}
 """
 

@@ -310,6 +310,7 @@ def _nameless(snapshot: Snapshot) -> Snapshot:
         receipts=(),
         stale=_edits(snapshot),
         facts=_facts(snapshot),
+        surroundings=None,
     )
 
 

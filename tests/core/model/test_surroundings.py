@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.surroundings import Names, Room, Surroundings
+from rollout.core.model.surroundings import Listing, NodeSurroundings, Room
 
-V2 = Surroundings(
-    cgroups=Names(("/kubepods.slice", "/kubepods.slice/kubepods-besteffort.slice", "/system.slice", "/system.slice/a-b.slice")),
-    sockets=Names(("/run/a.sock", "/var/run/b.sock")),
+V2 = NodeSurroundings(
+    cgroups=Listing(("/kubepods.slice", "/kubepods.slice/kubepods-besteffort.slice", "/system.slice", "/system.slice/a-b.slice")),
+    sockets=Listing(("/run/a.sock", "/var/run/b.sock")),
 )  # fmt: skip
 
 
@@ -32,11 +32,11 @@ V2 = Surroundings(
 )
 def test_a_control_group_exists_or_not_or_is_unknown(path: str, known: bool | None) -> None:
     assert V2.has_cgroup(path) is known
-    assert Surroundings().has_cgroup(path) is None
+    assert NodeSurroundings().has_cgroup(path) is None
 
 
 def test_a_list_that_was_cut_off_has_no_absent_names() -> None:
-    cut = replace(V2, cgroups=Names(("/system.slice",), whole=False), sockets=Names((), whole=False))
+    cut = replace(V2, cgroups=Listing(("/system.slice",), whole=False), sockets=Listing((), whole=False))
     assert (cut.has_cgroup("/system.slice"), cut.has_cgroup("/kube.slice")) == (True, None)
     assert cut.has_socket("/run/a.sock") is None
 
@@ -46,7 +46,7 @@ def test_a_socket_has_two_names() -> None:
         path: V2.has_socket(path) for path in ("/run/a.sock", "/var/run/a.sock", "/run/b.sock", "/run/c.sock", "/run/d")
     }
     assert list(found.values()) == [True, True, True, False, None]
-    assert Surroundings().has_socket("/run/a.sock") is None
+    assert NodeSurroundings().has_socket("/run/a.sock") is None
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_a_socket_has_two_names() -> None:
     ],
 )
 def test_the_driver_is_the_one_that_made_the_group_of_all_pods(names: tuple[str, ...], driver: str) -> None:
-    assert Surroundings(cgroups=Names(names)).cgroup_driver == driver
-    assert Surroundings(cgroups=Names(names, whole=False)).cgroup_driver == ""
-    assert Surroundings().cgroup_driver == ""
+    assert NodeSurroundings(cgroups=Listing(names)).cgroup_driver == driver
+    assert NodeSurroundings(cgroups=Listing(names, whole=False)).cgroup_driver == ""
+    assert NodeSurroundings().cgroup_driver == ""
 
 
 def test_room_is_of_the_kubelet_or_of_a_runtime() -> None:
     room = Room("kubelet", "/var/lib/kubelet", "xfs", 10, 5, 0, 0)
-    assert Surroundings(rooms=(room,)).room("kubelet") == room
-    assert Surroundings(rooms=(room,)).room("containerd.service") is None
+    assert NodeSurroundings(rooms=(room,)).room("kubelet") == room
+    assert NodeSurroundings(rooms=(room,)).room("containerd.service") is None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rollout.core.model.snapshot import FileState, FleetSnapshot, Receipt, ReceiptState, Snapshot, Unread
-from rollout.core.model.surroundings import Manifests, Names, Swap
+from rollout.core.model.surroundings import Listing, Manifests, Swap
 from rollout.core.plans import snapshot_codec
 from rollout.errors import InputError
 from tests.kubelet.nodes import SURROUNDINGS, fleet, inventory, kubeadm, mixed, regular
@@ -18,8 +18,8 @@ from tests.kubelet.nodes import SURROUNDINGS, fleet, inventory, kubeadm, mixed, 
 FOUND = inventory(12)
 OTHER = replace(
     SURROUNDINGS,
-    cgroups=Names(("/kubepods",), whole=False),
-    manifests=(Manifests("/etc/kubernetes/manifests", Names(("etcd.yaml",))),),
+    cgroups=Listing(("/kubepods",), whole=False),
+    manifests=(Manifests("/etc/kubernetes/manifests", Listing(("etcd.yaml",))),),
     swaps=(Swap("/dev/sda2", "partition", 1000, 10),),
     rooms=tuple(replace(room, free=1) for room in SURROUNDINGS.rooms),
     inhibit_delay=None,

@@ -59,6 +59,16 @@ command c 0 {base64.b64encode(b"said").decode()}
 expected t1 confirmed 1 0 absent {_X} 644 0:0 /etc/x
 stale edited 5 kubelet.service /etc/x
 took 12
+kubelet-root /var/lib/kubelet
+cgroups whole /system.slice /kubepods.slice
+sockets cut /run/a.sock
+devices whole -
+manifests /etc/kubernetes/manifests whole etcd.yaml
+sysctl vm/overcommit_memory 1
+swaps whole /dev/sda2:partition:1000:10
+room kubelet /var/lib/kubelet ext2/ext3 100 50 10 5
+inhibit-delay 5000000
+processes containerd.service whole containerd:1 containerd-shim:30
 kubelet t1 1 2
 started 7
 say done
@@ -89,7 +99,13 @@ def _answered(verb: str) -> Callable[[bytes], tuple[str, ...]]:
     def read(data: bytes) -> tuple[str, ...]:
         answer = RemoteAnswer(0, data.replace(b"end snapshot", b"end " + verb.encode()), data[-300:], started=True)
         if verb == "snapshot":
-            return tuple(_shown(parse_snapshot("n", answer)))
+            found = parse_snapshot("n", answer)
+            if isinstance(found, Snapshot) and found.surroundings is not None:
+                near = found.surroundings
+                for listed in (near.cgroups, near.sockets):
+                    for name in listed.names if listed else ():
+                        near.has_cgroup(name), near.has_socket(name)
+            return tuple(_shown(found))
         if verb == "verify":
             return tuple(_shown(parse_verification("n", answer)))
         report = parse_report("n", verb, answer, 1.0)

@@ -66,9 +66,8 @@ containerd_note_imports() { # PATTERNS, relative to the main file unless absolut
   imports="$imports$n_matched"
 }
 
-containerd_layers() { # a layer under way is written to now and then; an interrupted one stays for a day
-  local data latest written
-  [ "$q_readable" = 1 ] || return 1
+containerd_root() { # of the process `process`, into `data`
+  local n_value
   data=''
   if processes_mentions "$process" --root; then
     homes_command_line "$process"
@@ -77,8 +76,15 @@ containerd_layers() { # a layer under way is written to now and then; an interru
   elif [ ! -d "$R/var/lib/containerd/io.containerd.content.v1.content" ]; then
     containerd_read_root "$R/etc/containerd/config.toml"
   fi
+  data=${data:-/var/lib/containerd}
+}
+
+containerd_layers() { # a layer under way is written to now and then; an interrupted one stays for a day
+  local data latest written
+  [ "$q_readable" = 1 ] || return 1
+  containerd_root
   set +f
-  set -- "$R${data:-/var/lib/containerd}"/io.containerd.content.v1.content/ingest/*/data
+  set -- "$R$data"/io.containerd.content.v1.content/ingest/*/data
   set -f
   [ -e "$1" ] || return 0
   # shellcheck disable=SC2046 # a list of numbers

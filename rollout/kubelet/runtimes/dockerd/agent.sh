@@ -1,5 +1,5 @@
-dockerd_layers() { # each layer is in a file of its own until it is extracted; false where that cannot be read
-  local data config path
+dockerd_root() { # of the process `process`, into `data`
+  local config n_value
   data='' config=''
   if processes_mentions "$process" --data-root || processes_mentions "$process" --config-file; then
     homes_command_line "$process"
@@ -9,10 +9,15 @@ dockerd_layers() { # each layer is in a file of its own until it is extracted; f
     data=$n_value
   fi
   [ -n "$data" ] || dockerd_read_data_root "$R${config:-/etc/docker/daemon.json}"
-  data=$R${data:-/var/lib/docker}
-  [ -d "$data/tmp" ] || return 1
+  data=${data:-/var/lib/docker}
+}
+
+dockerd_layers() { # each layer is in a file of its own until it is extracted; false where that cannot be read
+  local data path
+  dockerd_root
+  [ -d "$R$data/tmp" ] || return 1
   set +f
-  for path in "$data"/tmp/GetImageBlob*; do [ ! -e "$path" ] || { pulls_unnamed && break; }; done
+  for path in "$R$data"/tmp/GetImageBlob*; do [ ! -e "$path" ] || { pulls_unnamed && break; }; done
   set -f
 }
 
