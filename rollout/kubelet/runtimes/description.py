@@ -105,14 +105,17 @@ class PullStep(StrEnum):
     PROGRESS = auto()  # the state of a pull, printed every 10 s
     CUT = auto()  # cancelled without progress
     ENDED = auto()
+    STOPPED = auto()  # ended or cancelled, with the bytes that were read
+    NEXT_HOST = auto()  # a host of the image failed, and the next one is tried
+    STARTED = auto()  # the daemon itself starts, with its version
 
 
 @dataclass(frozen=True, slots=True)
 class PullMessage:
     """A message about a pull: it starts with ``begins``, and ``rest`` is a regular expression for what follows.
 
-    Its groups are fields: ``image``, ``deadline``, ``progress``, ``took``, ``size``, ``error``, and ``failed`` without
-    a text. ``behind``: words without which the line cannot be it. ``by``: what cancelled the pull, for people. ``keys``:
+    Its groups are fields: ``image``, ``deadline``, ``progress``, ``took``, ``size``, ``error``, ``requests``, ``bytes``, ``version``, and ``failed``
+    without a text; ``error``, ``host`` and ``version`` may also be keys of a line of logrus. ``behind``: words without which the line cannot be it. ``by``: what cancelled the pull, for people. ``keys``:
     for a message that has keys (kubelets from 1.21), the key and the field for its value; ``rest`` is empty then.
     """
 
@@ -122,6 +125,32 @@ class PullMessage:
     behind: str = ""
     by: str = ""
     keys: tuple[tuple[str, str], ...] = ()
+
+
+class SilentPart(StrEnum):
+    """The part of a pull that showed no progress until a program cancelled it."""
+
+    LOCAL = auto()  # the node verifies or extracts a layer that has arrived
+    UNPACK = auto()  # the same, by the error of the pull
+    MIRROR = auto()  # a host before the image's own registry did not answer
+    REGISTRY = auto()
+    CHUNK = auto()  # one of several requests for a layer
+    TRANSFER = auto()  # it stood still in the middle
+    UNKNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class CutWords:
+    """What people are told of pulls that ``by`` cancelled. ``parts``: what is true of a silent part with this program only.
+
+    ``without_key``: its versions in which no setting changes the deadline; ``""`` in ``ask_version``: every version has one.
+    """
+
+    by: str
+    parts: Mapping[SilentPart, str] = field(default_factory=dict)
+    without_key: tuple[str, ...] = ()
+    why_without: str = ""
+    ask_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +214,8 @@ class Description:
     is_home: tuple[Callable[[str, str], bool], ...] = ()  # is the file with this path and text one that changes write?
     daemon: Daemon | None = None  # what serves it
     logs: tuple[PullMessage, ...] = ()  # the messages about pulls of its daemons, or of the kubelet that contains it
+    cuts: CutWords | None = None  # its program that cancels pulls without progress, if that is not the kubelet
+    own_limit: str = ""  # a time limit of its own that ends pulls, with or without progress
     traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # intent → what people must know of it here
     stand_in: RuntimeStandIn = field(default_factory=RuntimeStandIn)
 

@@ -43,6 +43,9 @@ class Kind(StrEnum):
     PROGRESS = auto()  # image, progress: the state of a pull, printed every 10 s by dockershim
     RUNTIME_STARTED = auto()  # image: the runtime received it; before: it had by then (s since 1970), no ``at``
     RUNTIME_ENDED = auto()  # image, took, size, error: the runtime ended it
+    PULL_STOPPED = auto()  # image, requests, bytes: what containerd had read of a pull when it ended or was cancelled
+    NEXT_HOST = auto()  # host, error: containerd goes on to the next host of an image
+    RUNTIME = auto()  # by, version: a runtime started
     DELETED = auto()  # pod: the kubelet received the deletion
     REMOVED = auto()  # pod: the pod left the API
     HOOK = auto()  # pod, container, id: a preStop hook starts

@@ -37,6 +37,8 @@ _CUT = re.compile(CUT.pattern.decode())
 _PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|\{[^}]{0,4096}\}|\[[^\]]{0,4096}\]|\S*)')
 
 
+_OF_LOGRUS = ("error", "host", "version")
+"""Keys of a line that are fields of its fact, where the message itself has no such field."""
 _ZONES = 900.0
 """Seconds: time zones, and dates of other years, differ by multiples of a quarter of an hour."""
 
@@ -103,12 +105,8 @@ class LogReader:
             head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
             keys = keys_of(logrus["rest"])
             for fact in self._found(head, number, unquoted(logrus["msg"]), None, line):
-                error = keys.get("error", "")
-                yield (
-                    fact
-                    if not error or fact["error"] != "failed"
-                    else replace(fact, fields={**fact.fields, "error": error})
-                )
+                known = {name: keys[name] for name in _OF_LOGRUS if name in keys and fact[name] in ("", "failed")}
+                yield replace(fact, fields={**fact.fields, **known})
         elif rest.startswith("{"):
             yield from self._json(head, number, rest, line)
         elif not head.known and (cut := _CUT.match(rest)):

@@ -21,6 +21,9 @@ _STEPS = {
     PullStep.PROGRESS: Kind.PROGRESS,
     PullStep.CUT: Kind.PULL_CUT,
     PullStep.ENDED: Kind.RUNTIME_ENDED,
+    PullStep.STOPPED: Kind.PULL_STOPPED,
+    PullStep.NEXT_HOST: Kind.NEXT_HOST,
+    PullStep.STARTED: Kind.RUNTIME,
 }
 QPS = "pull QPS exceeded"
 """The kubelet's error of a pull over registryPullQPS."""

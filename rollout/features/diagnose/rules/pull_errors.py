@@ -59,13 +59,15 @@ class PullCause(StrEnum):
 class PullError:
     """``confidence``: CERTAIN for a whole form; LIKELY where only its last words are known; UNKNOWN else, with no ``cause``.
 
-    ``words``: the last cause as it was printed. ``host``: the host that was asked (``""``: the error names none).
+    ``words``: the last cause as it was printed. ``host``: the host that was asked (``""``: the error names none). ``links``: the beginnings of
+    the chain's links, up to their first name, file or digest.
     """
 
     cause: PullCause | None
     confidence: Confidence
     words: str
     host: str = ""
+    links: tuple[str, ...] = ()
 
 
 def read_error(text: str) -> PullError:
@@ -75,13 +77,14 @@ def read_error(text: str) -> PullError:
     links = _links(skeleton)
     asked = _host(tokens)
     shown = ": ".join(links)
+    begins = tuple(re.split(rf" ?[{_MARKS}(]", link)[0] for link in links)
     for form in _FORMS:
         if form.pattern.search(shown):
             cause = form.cause
             if cause is PullCause.FORBIDDEN and asked in _PUBLIC:
                 cause = PullCause.ADDRESS_BLOCKED
-            return PullError(cause, form.confidence, _words(links, tokens), asked)
-    return PullError(None, Confidence.UNKNOWN, _words(links, tokens), asked)
+            return PullError(cause, form.confidence, _words(links, tokens), asked, begins)
+    return PullError(None, Confidence.UNKNOWN, _words(links, tokens), asked, begins)
 
 
 _PUBLIC = frozenset({"registry.k8s.io", "k8s.gcr.io"})

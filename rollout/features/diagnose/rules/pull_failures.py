@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from rollout.core.text.durations import go_format
 from rollout.core.text.terminal import counted, seconds_text
+from rollout.features.diagnose.rules.cut_pulls import RISK, cut_findings, proposed_deadline
 from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import (
     Confidence,
@@ -22,6 +23,7 @@ from rollout.features.diagnose.rules.finding import (
 from rollout.features.diagnose.rules.messages import over_qps
 from rollout.features.diagnose.rules.pull_errors import PullCause, read_error
 from rollout.features.diagnose.rules.pulls import Pull, convoys, registry
+from rollout.kubelet.runtimes.known import KNOWN
 
 _BARE = re.compile(r"desc = context canceled\W*$")
 """docker's form of it. containerd says which image it could not pull."""
@@ -31,10 +33,6 @@ TICK = 12.0
 """Seconds after its deadline in which dockershim cancels a pull: it looks every 10 s, and events have whole seconds."""
 ONE_FAILURE = 5.0
 """Seconds within which the lines about one failure are written."""
-RAISED = 300.0
-"""The deadline that is proposed at least: 5 min, what GCE's scripts set and containerd has as its default since 1.7.10."""
-MARGIN = 2.0
-"""How much longer than the longest measured silence a proposed deadline is."""
 DEFAULT = 60.0
 SLOW = 120.0
 """Seconds of a pull, without its wait, from which it counts as slow."""
@@ -43,66 +41,8 @@ SLOW_RATE = 5e6
 
 
 def deadline_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
-    cuts = facts.of(Kind.PULL_CUT)
-    by_node: dict[str, list[Fact]] = defaultdict(list)
-    for fact in cuts:
-        by_node[fact.node].append(fact)
-    silences = _longest_silences(facts) if cuts else {}
-    for lines in by_node.values():
-        yield _cut(lines, silences, target)
-    cut_nodes = set(by_node)
-    yield from _canceled(facts, pulls, target, cut_nodes)
-
-
-def _cut(lines: list[Fact], silences: Mapping[str, float], target: ProposalTarget) -> Finding:
-    """A program's own line about the cut."""
-    first = lines[0]
-    deadline = go_seconds(first["deadline"])
-    silence = silences.get(first.node, 0.0)
-    if silence < (deadline or 0.0):  # of the pull that was cancelled: its silence would have been longer
-        silence = 0.0
-    message = f"{first['by']} cancelled {counted(len(lines), 'pull')} after {first['deadline']} without progress"
-    progress = f', at "{first["progress"].strip()}"' if first["progress"].strip() else ""
-    images = sorted({fact["image"] for fact in lines if fact["image"]})
-    cause = f"{message}{progress}: {', '.join(images[:3]) or 'images not named'}. Nothing was wrong with the image"
-    cause += f"; it makes no progress for up to {seconds_text(silence)}." if silence else " or the registry's cache."
-    nodes = nodes_of(lines)
-    proposed = proposed_deadline(deadline, silence)
-    return Finding(
-        "pull-progress-deadline", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines),
-        target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed)}"), _RISK, "" if silence else _FETCH_SILENCE,
-    )  # fmt: skip
-
-
-_RISK = (
-    "kubelet or runtime restarts, which cancels running pulls; a pull that really hangs is given up later, and blocks a "
-    "serial queue for that long."
-)
-_FETCH_SILENCE = (
-    "a timed pull of the image on one node: its longest phase without progress is what the deadline must exceed"
-)
-
-
-def proposed_deadline(deadline: float | None, silence: float) -> float:
-    """Seconds, in whole minutes: longer than the deadline in force and than the longest measured silence."""
-    wanted = max(RAISED, MARGIN * silence, 2 * (deadline or 0.0) if (deadline or 0.0) >= RAISED else 0.0)
-    return float(-(-wanted // 60) * 60)
-
-
-def _longest_silences(facts: Facts) -> Mapping[str, float]:
-    """Node → the longest time for which dockershim printed the same progress of an image, every 10 s."""
-    since_when: dict[tuple[str, str], tuple[str, float]] = {}
-    longest: dict[str, float] = defaultdict(float)
-    for fact in facts.of(Kind.PROGRESS):
-        if fact.at is None:
-            continue
-        key = fact.node, fact["image"]
-        known, at = since_when.get(key, ("", fact.at))
-        if known != fact["progress"]:
-            since_when[key] = (fact["progress"], fact.at)
-        else:
-            longest[fact.node] = max(longest[fact.node], fact.at - at)
-    return longest
+    yield from cut_findings(facts, target)
+    yield from _canceled(facts, pulls, target, {fact.node for fact in facts.of(Kind.PULL_CUT)})
 
 
 def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known: set[str]) -> Iterator[Finding]:
@@ -174,7 +114,7 @@ def _repeated(
     )
     return Finding(
         "pull-progress-deadline", Confidence.LIKELY, nodes, since(lines), cause, proof([each for part in shown for each in part]),
-        target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed_deadline(deadline, 0.0))}"), _RISK, _FETCH_CUT,
+        target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed_deadline(deadline, 0.0))}"), RISK, _FETCH_CUT,
     )  # fmt: skip
 
 
@@ -296,7 +236,7 @@ def slow_findings(facts: Facts) -> Iterator[Finding]:
 _FETCH_MORE = {
     PullCause.FORBIDDEN: "whether these pods have an imagePullSecret, and the answer to `curl -I` of the registry's /v2/ from the node: without credentials, 403 is about the address",
     PullCause.NO_IMAGE_OR_ACCESS: "whether the repository exists, and which imagePullSecret these pods have: the registry gives one answer for both",
-    PullCause.OWN_LIMIT: "the versions of the runtime and of cri-dockerd: before 0.2.6, cri-dockerd ends each pull after 2 minutes, with or without progress; the runtime's log of that pull",
+    PullCause.OWN_LIMIT: f"the runtime's log of that pull, and its version: {'; '.join(known.own_limit for known in KNOWN if known.own_limit)}",
     PullCause.CERTIFICATE_TIME: "`date -u` on the node, and the dates of the registry's certificate",
 }
 

@@ -102,6 +102,16 @@ def registry(image: str) -> str:
     return host if slash and (set(".:") & set(host) or host == "localhost") else "docker.io"
 
 
+def full_name(image: str) -> str:
+    """As containerd names it: ``nginx`` → ``docker.io/library/nginx:latest``."""
+    host, slash, rest = image.partition("/")
+    if not slash:
+        image = f"docker.io/library/{image}"
+    elif not set(".:") & set(host) and host != "localhost":
+        image = f"docker.io/{host}/{rest}"
+    return image if set(":@") & set(image.rpartition("/")[2]) else f"{image}:latest"
+
+
 def pulls_of(facts: Facts) -> tuple[Pull, ...]:
     """Every pull with a known beginning. An end belongs to the pull of the same pod and image, else to the oldest one.
 

@@ -24,9 +24,9 @@ from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.durations import go_format
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable, seconds_text
+from rollout.features.diagnose.rules.cut_pulls import proposed_deadline
 from rollout.features.diagnose.rules.finding import ProposalTarget
-from rollout.features.diagnose.rules.pull_failures import proposed_deadline
-from rollout.features.diagnose.rules.pulls import registry
+from rollout.features.diagnose.rules.pulls import full_name, registry
 from rollout.kubelet.intents import DEADLINE
 from rollout.kubelet.runtimes.description import PullTool, Runtime
 from rollout.kubelet.runtimes.known import describe
@@ -51,16 +51,6 @@ class PullWay:
 def is_image(text: str) -> bool:
     """Whether it is a whole reference: name with optional registry, tag and digest; no scheme, user or password."""
     return len(text) <= 512 and _IMAGE.fullmatch(text) is not None
-
-
-def full_name(image: str) -> str:
-    """As containerd names it: ``nginx`` → ``docker.io/library/nginx:latest``."""
-    host, slash, rest = image.partition("/")
-    if not slash:
-        image = f"docker.io/library/{image}"
-    elif not set(".:") & set(host) and host != "localhost":
-        image = f"docker.io/{host}/{rest}"
-    return image if set(":@") & set(image.rpartition("/")[2]) else f"{image}:latest"
 
 
 def pull_command(image: str, way: PullWay, seconds: float, *, watched: bool) -> str:

@@ -19,6 +19,7 @@ from rollout.kubelet.runtimes.containerd import configuration, mirrors, stand_in
 from rollout.kubelet.runtimes.containerd.configuration import Config, KeyPlace
 from rollout.kubelet.runtimes.description import (
     FIRST,
+    CutWords,
     Daemon,
     Description,
     Number,
@@ -27,6 +28,7 @@ from rollout.kubelet.runtimes.description import (
     PullTool,
     Row,
     Runtime,
+    SilentPart,
     Wanted,
 )
 from rollout.kubelet.runtimes.outcome import Part, RuntimeChange, TomlKey
@@ -177,6 +179,24 @@ _LOGS = (
         rf'{_IMAGE} with image id .*, size "(?P<size>\d+)" in (?P<took>[\d.hmnuµs]+)',
         behind="with image id",
     ),
+    PullMessage(
+        PullStep.STOPPED,
+        "stop pulling image ",
+        r"(?P<image>\S+): active requests=(?P<requests>\d+), bytes read=(?P<bytes>\d+)",
+    ),
+    PullMessage(PullStep.NEXT_HOST, "trying next host", "$"),
+    PullMessage(PullStep.STARTED, "starting containerd", "$", by="containerd"),
+)
+# S: core/transfer and internal/cri/server/images/image_pull.go, 2.1 to 2.3; the issues name the versions.
+_CUTS = CutWords(
+    "containerd",
+    {
+        SilentPart.UNPACK: "containerd 2.2 and later may count unpacking as silence (containerd#13909): `use_local_image_pull = true` of "
+        "its CRI images plugin ends that, and a longer deadline only makes it rarer.",
+        SilentPart.CHUNK: "containerd 2.2 and later fetch a layer in chunks where `concurrent_layer_fetch_buffer` is set. "
+        "A chunk that starves is counted as silence although bytes flow (containerd#12811). Without that key it does not occur.",
+        SilentPart.MIRROR: "Fix or remove that mirror in hosts.toml, which needs no restart.",
+    },
 )
 _TRAPS = {
     DEADLINE: (
@@ -220,6 +240,7 @@ CONTAINERD = Description(
     is_home=(_is_hosts, _is_config),
     daemon=DAEMON,
     logs=_LOGS,
+    cuts=_CUTS,
     traps=_TRAPS,
     stand_in=stand_in.RUNTIME,
 )

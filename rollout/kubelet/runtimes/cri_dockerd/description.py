@@ -18,6 +18,7 @@ from rollout.kubelet.runtimes import direction, node_files, service
 from rollout.kubelet.runtimes.cri_dockerd import stand_in
 from rollout.kubelet.runtimes.description import (
     FIRST,
+    CutWords,
     Daemon,
     Description,
     Number,
@@ -27,6 +28,7 @@ from rollout.kubelet.runtimes.description import (
     Row,
     Runtime,
     RuntimeVersion,
+    SilentPart,
     Wanted,
 )
 from rollout.kubelet.runtimes.dockerd import daemon as dockerd
@@ -147,8 +149,10 @@ _LOGS = (
         PullStep.CUT,
         "Cancel pulling image ",
         r"(?P<image>\S+) because it exceeded image pull deadline (?P<deadline>\S+?)\. Latest progress (?P<progress>.*)",
-        by="the kubelet",
+        by="cri-dockerd",
     ),
+    PullMessage(PullStep.PROGRESS, "Pulling image ", r"(?P<image>[^\s\"]+): (?P<progress>[0-9a-f]{6,64}: .*)"),
+    PullMessage(PullStep.STARTED, "Starting cri-dockerd ", r"v?(?P<version>\d+\.\d+\.\d+)", by="cri-dockerd"),
     *dockerd.LOGS,
 )
 
@@ -163,6 +167,8 @@ CRI_DOCKERD = Description(
             _UNIT, Disruption.RESTART_RUNTIME),
         *dockerd.rows(Runtime.CRI_DOCKERD, _END),
     ),
+    cuts=CutWords("cri-dockerd", {SilentPart.LOCAL: "cri-dockerd 0.3.15 and later do not count the time of extracting (cri-dockerd#372)."}),
+    own_limit="cri-dockerd before 0.2.6 ends each pull after 2 minutes (cri-dockerd#105)",
     labels=("cri-dockerd",),
     sockets=("cri-dockerd", "dockershim"),  # the second in its first releases
     endpoint="unix:///run/cri-dockerd.sock",

@@ -20,6 +20,7 @@ from rollout.kubelet.runtimes import direction, node_files, service, toml_edit
 from rollout.kubelet.runtimes.crio import stand_in
 from rollout.kubelet.runtimes.description import (
     FIRST,
+    CutWords,
     Daemon,
     Description,
     Number,
@@ -162,6 +163,13 @@ CRIO = Description(
             by="CRI-O",
         ),
         PullMessage(PullStep.RECEIVED, "Pulling image: ", r"(?P<image>\S+)"),
+        PullMessage(PullStep.STARTED, "Starting CRI-O, version: ", r"(?P<version>\d+\.\d+\.\d+)", by="CRI-O"),
+    ),
+    cuts=CutWords(
+        "CRI-O",
+        without_key=("1.31.0", "1.31.1", "1.31.2"),
+        why_without="cancel after 10 s and have no key for it (cri-o#8760): an upgrade to 1.31.3 or later fixes it",
+        ask_version="crio --version",
     ),
     traps={DEADLINE: ("where the default is off, any value tightens", "SIGHUP does not reload it")},
     stand_in=stand_in.RUNTIME,

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from rollout.features.diagnose.rules.finding import ProposalTarget
+from rollout.features.diagnose.rules.pulls import full_name
 from rollout.features.diagnose.rules.timed_pulls import (
     PullEnd,
     PullWay,
     TimedPull,
     conclusions,
-    full_name,
     is_image,
     pull_command,
     pull_line,

@@ -1,0 +1,124 @@
+"""Which part of a cancelled pull was silent: a longer deadline is proposed only where the node itself was at work."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.features.diagnose.rules.finding import Confidence, Finding
+from tests.features.diagnose.rules.logs import found
+
+IMAGE = "reg.example.net/ml/train:9"
+CUT = f'level=error msg="cancel pulling image {IMAGE} because of no progress in 5m0s"'
+PULL = rf'level=info msg="PullImage \"{IMAGE}\""'
+
+
+def containerd(*messages: str) -> str:
+    """Lines of containerd, the pull's beginning first, then the cut and what follows it within a second."""
+    lines = [(0, PULL), *((300, message) for message in messages)]
+    return "".join(
+        f'2026-08-05T02:{10 + at // 60}:{at % 60:02}.{number:06}+00:00 n1 containerd[1]: time="2026-08-05T02:{10 + at // 60}:{at % 60:02}.{number:06}Z" {message}\n'
+        for number, (at, message) in enumerate(lines)
+    )
+
+
+def stopped(read: int, requests: int = 1) -> str:
+    return f'level=info msg="stop pulling image {IMAGE}: active requests={requests}, bytes read={read}"'
+
+
+def failed(last: str) -> str:
+    return rf'level=error msg="PullImage \"{IMAGE}\" failed" error="rpc error: code = Canceled desc = failed to pull and unpack image \"{IMAGE}\": {last}"'
+
+
+def next_host(host: str, error: str = "context canceled") -> str:
+    return rf'level=info msg="trying next host" error="failed to do request: Head \"https://{host}/v2/ml/train/manifests/9?ns=reg.example.net\": {error}" host={host}'
+
+
+def only(text: str) -> Finding:
+    return found(text)["pull-progress-deadline"]
+
+
+def test_an_unpack_that_the_deadline_cut_is_not_blamed_on_the_registry() -> None:
+    """containerd#13909."""
+    layer = 'failed to extract layer (application/vnd.oci.image.layer.v1.tar+gzip sha256:4a2d0c3f7f7c) to overlayfs as \\"extract-1 sha256:4a2d0c3f\\": context canceled'
+    finding = only(containerd(CUT, stopped(18_450_222_101), failed(layer)))
+    assert finding.confidence is Confidence.CERTAIN
+    assert "The deadline cut the unpacking: the download had ended (bytes read: 18,450,222,101)" in finding.cause
+    assert "use_local_image_pull" in finding.cause
+
+
+def test_a_mirror_that_hangs_is_named_and_no_longer_deadline_is_proposed() -> None:
+    """containerd#10624."""
+    finding = only(containerd(CUT, next_host("mirror.example.com"), next_host("reg.example.net"), stopped(0, 0)))
+    assert finding.confidence is Confidence.CERTAIN
+    assert "The mirror mirror.example.com took the request and did not answer (bytes read: 0)" in finding.cause
+    assert finding.proposal == ""
+
+
+def test_a_registry_that_hangs_is_named_and_no_longer_deadline_is_proposed() -> None:
+    resolve = f'failed to resolve reference \\"{IMAGE}\\": failed to do request: Head \\"https://reg.example.net/v2/ml/train/manifests/9\\": context canceled'
+    finding = only(containerd(CUT, stopped(0), failed(resolve)))
+    assert "The registry reg.example.net took the request and did not answer" in finding.cause
+    assert (finding.confidence, finding.proposal) == (Confidence.CERTAIN, "")
+
+
+def test_a_mirror_that_refused_before_the_cut_did_not_hang() -> None:
+    refused = next_host("mirror.example.com", "dial tcp 192.0.2.7:443: connect: connection refused")
+    finding = only(containerd(CUT, refused, next_host("reg.example.net"), stopped(0, 0)))
+    assert "The registry reg.example.net took the request" in finding.cause
+
+
+def test_a_transfer_that_stood_still_in_the_middle_is_likely() -> None:
+    finding = only(
+        containerd(CUT, stopped(231_231_231), failed("failed to copy: httpReadSeeker: failed open: context canceled"))
+    )
+    assert "The transfer stood still (bytes read: 231,231,231)" in finding.cause
+    assert (finding.confidence, finding.proposal) == (Confidence.LIKELY, "")
+
+
+def test_many_requests_under_way_are_a_layer_in_chunks() -> None:
+    """containerd#12811: a chunk starves although bytes flow."""
+    finding = only(containerd(CUT, stopped(231_231_231, requests=13)))
+    assert "concurrent_layer_fetch_buffer" in finding.cause
+    assert (finding.confidence, finding.proposal) == (Confidence.LIKELY, "")
+
+
+def test_lines_of_another_image_show_nothing_of_this_one() -> None:
+    finding = only(containerd(CUT, stopped(0).replace("ml/train", "ml/other")))
+    assert "Which part of the pull was silent is not in what was read" in finding.cause
+    assert "imagePullProgressDeadline=10m0s" in finding.proposal
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "proposed"),
+    [
+        ("Verifying Checksum", "The node itself was at work", True),
+        ("Extracting [=======>]  516.6MB/516.6MB", "The node itself was at work", True),
+        ("Downloading [==>  ]  950.3kB/2.001MB", "The transfer stood still", False),
+    ],
+)
+def test_the_state_of_a_layer_shows_the_part(state: str, words: str, proposed: bool) -> None:
+    line = f'time="2024-06-02T09:44:31Z" level=error msg="Cancel pulling image {IMAGE} because it exceeded image pull deadline 1m0s. Latest progress 0dd0445527a5: {state} "\n'
+    finding = only(line)
+    assert finding.cause.startswith("cri-dockerd cancelled 1 pull after 1m0s"), "not the kubelet"
+    assert words in finding.cause
+    assert bool(finding.proposal) is proposed
+
+
+CRIO = '2024-11-16T10:00:14+00:00 wk-1 crio[812]: time="2024-11-16T10:00:14.3Z" level=warning msg="Timed out on waiting up to 10s for image pull progress updates" id=aa1\n'
+
+
+@pytest.mark.parametrize(
+    ("version", "proposed"), [("1.31.0", False), ("1.31.2", False), ("1.31.3", True), ("1.34.1", True)]
+)
+def test_a_key_that_this_crio_lacks_is_not_proposed(version: str, proposed: bool) -> None:
+    """cri-o#8760: 1.31.0 to 1.31.2 cancel after 10 s and have no key."""
+    start = f'2024-11-16T09:00:00+00:00 wk-1 crio[812]: time="2024-11-16T09:00:00Z" level=info msg="Starting CRI-O, version: {version}, git: 0"\n'
+    finding = only(start + CRIO)
+    assert bool(finding.proposal) is proposed
+    assert ("upgrade" in finding.cause) is not proposed
+
+
+def test_without_the_version_of_crio_the_next_step_is_to_ask_for_it() -> None:
+    finding = only(CRIO)
+    assert finding.proposal == ""
+    assert "crio --version" in finding.fetch_next
