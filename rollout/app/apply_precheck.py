@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rollout.app.isolation import Keep, keep_nothing, run_verb
-from rollout.app.maintenance import last_confirmed
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, Target
 from rollout.app.reading import each, only
+from rollout.app.verify import last_confirmed
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Report
 from rollout.core.plans import plan_codec

@@ -24,7 +24,7 @@ from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans.required_back_ends import needs_to_plan
 from rollout.core.presentation.freeze_text import frozen_in
 from rollout.core.reading.precedence import parse_override, settings_of
-from rollout.core.text.nodesets import select
+from rollout.core.text.nodesets import limited
 from rollout.errors import UsageError
 
 
@@ -49,7 +49,7 @@ def to_plan(call: CallPorts, cluster: str, playbook: str, limit: str, *, contact
             pass
     else:
         call.check_back_ends(inventory, needs)
-    return ToPlan(inventory, policy, select(limit, inventory) if limit else tuple(inventory.nodes), limit)
+    return ToPlan(inventory, policy, limited(limit, inventory), limit)
 
 
 def _playbook(files: Files, inventory: Inventory) -> str:

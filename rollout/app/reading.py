@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from rollout.app.call import CallPorts
 from rollout.app.isolation import Keep, keep_nothing, run_snapshot, run_verb
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Clock, Nodes, Target
@@ -13,6 +14,7 @@ from rollout.core.model.inventory import Inventory, Node, reached_at
 from rollout.core.model.regions import region_of_zone
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
+from rollout.core.text.nodesets import limited
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 
@@ -38,6 +40,12 @@ def access_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> Nod
 def _target(node: Node, regions: Collection[str]) -> Target:
     itself = bool(region_of_zone(node.zone, regions))
     return Target(node.name, node.address, node.user, node.port, node.zone, controller_ssh=itself)
+
+
+def access_within(call: CallPorts, cluster: str, limit: str) -> NodeAccess:
+    """To the nodes of ``limit`` (``""``: all) of a cluster, also while the source of its nodes does not answer."""
+    inventory = call.inventory_or_remembered(cluster)
+    return call.access(inventory, limited(limit, inventory))
 
 
 def only(access: NodeAccess, names: Iterable[str]) -> NodeAccess:

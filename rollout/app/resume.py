@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from rollout.app.call import CallPorts, Operator
+from rollout.app.claims import Freed, held_by, set_free
 from rollout.app.cordons import LiftedCordons, lift_those_of
 from rollout.app.following import replay
 from rollout.app.freezes import check_not_frozen
-from rollout.app.maintenance import Freed, held_by, set_free
 from rollout.app.ports import Journal
 from rollout.app.reading import only, read_receipts
 from rollout.app.revert import RunResult, proofs_of

@@ -28,7 +28,7 @@ from rollout.core.presentation.rollback_time import node_time, time_back
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.facts import may_hold
 from rollout.core.run.state import Ending, NodeState, Order, RunState
-from rollout.core.text.nodesets import select
+from rollout.core.text.nodesets import limited
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError
 
@@ -59,7 +59,7 @@ def revert_run(
 ) -> RunResult | NothingReverted:
     """Revert what no other run has reverted since, on the nodes of ``limit`` (``""``: on all)."""
     inventory = call.inventory_or_remembered(source.order.cluster)
-    chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
+    chosen = frozenset(limited(limit, inventory))
     with closing(call.nodes()) as nodes:
         since = since_by_nodes(call, journal, source, inventory, nodes, chosen)
         back = {by: mine for by, names in since.rolled_back.items() if (mine := tuple(sorted(chosen & set(names))))}

@@ -25,7 +25,7 @@ from rollout.core.presentation.emergency_text import EMERGENCY_DOCUMENTS
 from rollout.core.presentation.nothing_to_do import NothingToRevertDocument
 from rollout.core.presentation.rollback_time import NoTimeBack, TimeBack
 from rollout.core.text import durations
-from rollout.core.text.nodesets import select
+from rollout.core.text.nodesets import limited
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 
@@ -104,7 +104,7 @@ def rollback(
         ended = revert_run(session, terminal, journal, source, limit, limits, force=force)
         return terminal.nothing_reverted(ended) if isinstance(ended, NothingReverted) else terminal.result(ended)
     inventory = session.inventory_or_remembered(asked.cluster)
-    names = select(limit, inventory) if limit else tuple(inventory.nodes)
+    names = limited(limit, inventory)
     patience = _patience(asked)
     terminal.tell(passed_lines(session, inventory, None))
     options = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)

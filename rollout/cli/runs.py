@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from rollout.app.apply import apply_plan
+from rollout.app.claims import released
 from rollout.app.cordons import CordonsDocument
 from rollout.app.ports import Journal, Nodes
 from rollout.app.resume import ClaimsEnded, OnlyCordons, continue_run, recover_run, resume_run
@@ -18,7 +19,6 @@ from rollout.app.runs import check_plan
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, yes_option
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal
-from rollout.cli.upkeep import released
 from rollout.composition.approving import approvals_of
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session

@@ -73,3 +73,6 @@ def test_random_verbs_lead_to_the_same_receipts_files_and_expectations(node: Nod
             both.do("revert", agent_call.revert(node.program, tx=tx, force=force, sudo=False, deadline=60, **token))  # type: ignore[arg-type]
         both.do("cleanup", agent_call.cleanup(node.program, sudo=False, deadline=60, **token))  # type: ignore[arg-type]
         both.compare()
+    counter = STEPS + 1
+    both.do("forget", agent_call.forget(node.program, run="run-9", counter=counter, sudo=False, deadline=60))
+    both.compare()

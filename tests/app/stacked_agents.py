@@ -210,6 +210,14 @@ class StackedNode:
         paths = [path for each in self.applied for path in each.versions]
         yield from (*well(), *self._shown((*paths, *_paths(lines))))
 
+    def forget(self, words: Mapping[str, str], lines: Sequence[str]) -> Iterator[str]:
+        assert not lines
+        self._fence(words)
+        if any(each.state == "armed" for each in self.applied):
+            raise RefusedError("armed-by-another", "a transaction is armed")
+        self.applied, self.claim = [], (0, "-", "ended")
+        yield from ()
+
     def snapshot(self, words: Mapping[str, str], lines: Sequence[str]) -> Iterator[str]:
         assert words["unit"]
         assert not lines
@@ -228,15 +236,17 @@ _VERBS = {
     "revert": StackedNode.revert,
     "cleanup": StackedNode.cleanup,
     "verify": StackedNode.verify,
+    "forget": StackedNode.forget,
     "snapshot": StackedNode.snapshot,
 }
 
 
 @dataclass
 class StackedAgents:
-    """``asked``: (node, verb) of every request that may change a node."""
+    """``says``: (node, verb) → its answer instead. ``asked``: (node, verb) of every request that may change a node."""
 
     nodes: Mapping[str, StackedNode]
+    says: dict[tuple[str, str], RemoteAnswer] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -247,6 +257,8 @@ class StackedAgents:
         with self.lock:
             if verb not in ("verify", "status") or "claim" in said:
                 self.asked.append((target.name, verb))
+            if (target.name, verb) in self.says:
+                return self.says[target.name, verb]
             lines = command.request.payload.decode().splitlines()
             return answer(verb, *self.nodes[target.name].do(verb, said, lines))
 

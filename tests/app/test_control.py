@@ -11,9 +11,9 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.control import ask
 from rollout.app.following import last_revert_times, replay, runs_at_work
-from rollout.app.maintenance import last_confirmed
 from rollout.app.ports import RunHeader
 from rollout.app.runs import highest_counter
+from rollout.app.verify import last_confirmed
 from rollout.core.run.events import Answered, RequestWord, Trigger, request_event
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import Phase, RunState, Verb

@@ -13,9 +13,9 @@ import pytest
 from rollout import __version__
 from rollout.adapters.journal import SqlJournal
 from rollout.app.after_run import afterwards
+from rollout.app.claims import held_by, set_free
 from rollout.app.control import ask
 from rollout.app.following import AWAY_SECONDS, EndedRuns, attendance, follow, replay
-from rollout.app.maintenance import held_by, set_free
 from rollout.app.ports import Holder, Target
 from rollout.app.reading import read_receipts
 from rollout.app.runs import highest_counter, leased

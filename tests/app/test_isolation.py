@@ -13,11 +13,11 @@ import pytest
 
 from rollout.adapters.agent_program import agent_program
 from rollout.app.isolation import attempt, keep_nothing, run_verification
-from rollout.app.maintenance import verify_fleet
 from rollout.app.plan import build_plan
 from rollout.app.ports import Target
 from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, snapshot_fleet
+from rollout.app.verify import verify_fleet
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan, Standing
 from rollout.core.model.proof import Proven

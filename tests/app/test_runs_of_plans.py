@@ -15,7 +15,6 @@ from rollout.app.following import (
     plan_of,
     replay,
 )
-from rollout.app.maintenance import Known, last_confirmed
 from rollout.app.node_histories import plans_in_force, rolled_back_since
 from rollout.app.ports import RunHeader
 from rollout.app.rollbacks import SinceRun, rollback_order, since_run
@@ -28,6 +27,7 @@ from rollout.app.runs import (
     resumable,
     with_pending_recovery,
 )
+from rollout.app.verify import Known, last_confirmed
 from rollout.core.model.fleet_changes import UNCHANGED
 from rollout.core.model.inventory import Node
 from rollout.core.plans import plan_codec

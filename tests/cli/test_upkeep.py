@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.journal.journal import SqlJournal
-from rollout.app.maintenance import littered
+from rollout.app.claims import released
 from rollout.app.ports import Target
-from rollout.app.reading import read_receipts
+from rollout.app.unlock import UnlockDocument
 from rollout.cli.main import run
-from rollout.cli.upkeep import UnlockDocument, released, unlocked_lines, what_is_held
+from rollout.cli.upkeep import unlocked_lines
 from rollout.composition.wiring import Session
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.drift_text import NotAsked
-from tests.app.agents import Agents, access_to, answer
 from tests.cli.test_plan import site
 
 __all__ = ["site"]
@@ -35,15 +33,6 @@ def test_nodes_without_an_answer_are_named() -> None:
     assert lines[1] == "unlocked: 1 node released, 1 not released, 1 did not answer"
     assert "n2" in lines[2]
     assert "[unreachable]" in lines[2]
-
-
-def test_before_the_confirmation_unlock_names_each_file_that_the_node_reports_as_left(tmp_path: Path) -> None:
-    journal, left = SqlJournal(tmp_path), "/var/lib/kubelet/.rollout-r1-1.1.old"
-    says = {("n1", "status"): answer("status", "token 3 r1 ended", f"left {left}"), ("n2", "status"): answer("status")}
-    reports = read_receipts(access_to("n1", "n2"), Agents(says), strays=True)
-    nothing, line = what_is_held(journal, "rno", reports, {}, littered(reports))
-    assert nothing == "no lease and no claim"
-    assert line == f"left behind on n1, to be removed: {left}"
 
 
 @dataclass

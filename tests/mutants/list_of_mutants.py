@@ -437,11 +437,11 @@ MUTANTS = (
     ),
     Mutant(
         "unchecked-path-not-named",
-        "rollout/app/maintenance.py",
+        "rollout/app/verify.py",
         "{*found.check.not_checked, *gone}",
         "{*found.check.not_checked}",
         "`verify` passes a file without a word, though the node has removed its last receipt",
-        ("tests/app/test_maintenance.py::test_a_file_whose_last_receipt_was_removed_is_named",),
+        ("tests/app/test_verify.py::test_a_file_whose_last_receipt_was_removed_is_named",),
     ),
     Mutant(
         "forged-end-of-a-pull",
@@ -610,7 +610,7 @@ MUTANTS = (
     ),
     Mutant(
         "journal-over-receipts",
-        "rollout/app/maintenance.py",
+        "rollout/app/verify.py",
         " and not known.standing <= told\n",
         "\n",
         "a node that another machine has reverted counts as changed",
@@ -626,13 +626,13 @@ MUTANTS = (
     ),
     Mutant(
         "left-for-ever",
-        "rollout/app/maintenance.py",
+        "rollout/app/claims.py",
         """        if report.token and report.leftovers and name not in moving
 """,
         """        if False
 """,
         "a copy that a run could not remove stays beside the kubelet's files, and no command removes it",
-        ("tests/app/test_maintenance.py::test_a_node_is_littered_where_something_is_left_that_no_guard_needs",),
+        ("tests/app/test_claims.py::test_a_node_is_littered_where_something_is_left_that_no_guard_needs",),
     ),
     Mutant(
         "pickles-of-peers-are-run",

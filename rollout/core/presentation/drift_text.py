@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import HINTS, ChangeStanding, Drift, NodeCheck
 from rollout.core.text.message_folding import folded, for_all
@@ -65,6 +66,15 @@ class NotAsked:
     node: str
     reference: str
     message: str
+
+
+def not_done(reports: Mapping[str, Report]) -> tuple[NotAsked, ...]:
+    """The nodes that did not do what they were asked to do."""
+    return tuple(
+        NotAsked(name, report.reference, printable(report.message, 300))
+        for name, report in reports.items()
+        if report.outcome is not Outcome.DONE
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,11 @@ def select(expression: str, inventory: Inventory) -> tuple[str, ...]:
     return tuple(name for name in inventory.nodes if name in chosen)
 
 
+def limited(limit: str, inventory: Inventory) -> tuple[str, ...]:
+    """The nodes of ``--limit`` (``""``: all of them)."""
+    return select(limit, inventory) if limit else tuple(inventory.nodes)
+
+
 def evaluate(expression: str, names: Names) -> Set[str]:
     """Set algebra over the known names, or ``NodesetError`` with every unknown node and group."""
     flaws: list[Flaw] = []

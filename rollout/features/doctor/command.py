@@ -18,7 +18,7 @@ from rollout.composition.back_ends import back_ends_to_try
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.text import documents
-from rollout.core.text.nodesets import select
+from rollout.core.text.nodesets import limited
 from rollout.errors import RolloutError
 from rollout.features.doctor.asking import Visit, examine_back_ends, examine_nodes, sample
 from rollout.features.doctor.words import DoctorDocument, doctor_lines, folded_checks, is_well
@@ -44,7 +44,7 @@ def doctor(session: Session, cluster: str, limit: str, every: bool) -> int:  # n
     Example: `rollout doctor --cluster rno --limit @rack12`
     """
     inventory = session.inventory_or_remembered(cluster)
-    selection = select(limit, inventory) if limit else tuple(inventory.nodes)
+    selection = limited(limit, inventory)
     chosen = selection if every else sample(inventory, selection)
     with closing(session.ssh_nodes()) as nodes:
         access = access_to(inventory, agent_program(), chosen)

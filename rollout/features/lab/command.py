@@ -16,7 +16,7 @@ from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.wiring import cluster_in
 from rollout.core.text import documents
-from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, select
+from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, limited
 from rollout.errors import UsageError
 from rollout.lab import api, control, faults, launch
 from rollout.lab.of_cluster import LAB_FOLDER, SSH_CONFIG, serves, specification
@@ -92,7 +92,7 @@ def up(cluster: str, limit: str, count: int | None, restart_sec: float, director
     Example: `rollout lab up --cluster rno --limit @rack01`
     """
     inventory = cluster_in(project_here().folder, cluster)
-    names = list(select(limit, inventory) if limit else inventory.nodes)[:count]
+    names = list(limited(limit, inventory)[:count])
     launch.up(specification(inventory, names, restart_sec), directory)
     config = directory / SSH_CONFIG
     say(serves(len(names), cluster))

@@ -12,7 +12,7 @@ from typing import Any
 
 from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.known_hosts import KnownHosts
-from rollout.app.maintenance import Known, verify_fleet
+from rollout.app.verify import Known, verify_fleet
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import FileState, Snapshot, digest
 from rollout.core.model.ways_in import Way

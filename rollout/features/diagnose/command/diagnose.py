@@ -17,7 +17,7 @@ from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import Session
 from rollout.core.presentation.pages.markup import with_texts
 from rollout.core.text import documents, durations
-from rollout.core.text.nodesets import fold, select
+from rollout.core.text.nodesets import fold, limited
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.features.diagnose.asking.from_cluster import diagnose_cluster
@@ -120,7 +120,7 @@ def diagnose(
     if paths or snapshot:
         return _shown(session, together(tuple(_of_files(paths, snapshot, wanted))), wanted, code=0)
     inventory = session.inventory(cluster)
-    selection = select(limit, inventory) if limit else tuple(inventory.nodes)
+    selection = limited(limit, inventory)
     read = symptoms(session, inventory, selection, wanted.seconds, wanted.pod)
     found = diagnose_cluster(read, wanted.target, wanted.pod)
     return _shown(session, found, wanted, code=NOTHING_READ if read.nothing else 0)

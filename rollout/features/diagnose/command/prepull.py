@@ -22,7 +22,7 @@ from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.text import documents, durations
-from rollout.core.text.nodesets import fold, select
+from rollout.core.text.nodesets import fold, limited
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
 from rollout.features.diagnose.asking.prepulls import (
@@ -116,7 +116,7 @@ class _Call:
 
 
 def _read(session: Session, inventory: Inventory, limit: str) -> FleetSnapshot:
-    return read_fleet(session, inventory, select(limit, inventory) if limit else tuple(inventory.nodes))
+    return read_fleet(session, inventory, limited(limit, inventory))
 
 
 def _pulled(call: _Call, fleet: FleetSnapshot, chosen: tuple[str, ...]) -> int:

@@ -1,20 +1,21 @@
-"""Maintenance of nodes outside of runs: drift, claims, and removing what rollout keeps on them."""
+"""Compares nodes with what was last confirmed on them. Changes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import field, replace
 
+from rollout.app.call import CallPorts
 from rollout.app.following import plan_of
-from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb, run_verification
-from rollout.app.node_histories import FilesOf, cluster_history, newest_in_force
-from rollout.app.node_worker import CLEAN_SECONDS, READ_SECONDS, UNIT, NodeAccess
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verification
+from rollout.app.node_histories import FilesOf, cluster_history, files_of_plans, newest_in_force
+from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
-from rollout.app.reading import each
+from rollout.app.reading import access_within, each
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
-from rollout.core.model.report import Outcome, Report
-from rollout.core.model.snapshot import ReceiptState, Unread
+from rollout.core.model.snapshot import Unread
 from rollout.core.model.transactions import FileVersions, has_gaps, in_force, unchecked_paths
 from rollout.core.model.verification import (
     ChangeStanding,
@@ -26,11 +27,32 @@ from rollout.core.model.verification import (
     change_standing,
     drifts,
 )
+from rollout.core.presentation.drift_text import has_drift
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_call import Claim
-from rollout.kubelet.agent.deadlines import TIMES
 
-FORGET_SECONDS = TIMES["forget"].waits
+DRIFTED = 10
+"""The exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Node → its differences; and the nodes that were not read."""
+
+    checks: Mapping[str, NodeCheck]
+    unread: tuple[Unread, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return DRIFTED if has_drift(self.checks) else 4 if self.unread else 0
+
+
+def verify_cluster(call: CallPorts, cluster: str, limit: str) -> Verified:
+    """The nodes of ``limit`` (``""``: all) against what the journal last recorded of them."""
+    access = access_within(call, cluster, limit)
+    journal = call.past()
+    known = last_confirmed(journal, cluster)
+    with closing(call.nodes()) as nodes:
+        return Verified(*verify_fleet(access, nodes, known, call.keep, files_of_plans(journal)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +68,6 @@ class Known:
     at: float = 0.0
     replaced: Mapping[str, str] = field(default_factory=dict)
     standing: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Freed:
-    """The result for one node that another run had claimed. ``still``: why the claim remains."""
-
-    node: str
-    run: str
-    still: str = ""
 
 
 def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
@@ -171,76 +184,3 @@ def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, 
         text = f"run {known.run} confirmed it, but the node has no receipt any more"
         return (Drift("receipts-gone", "node", text),)
     return ()
-
-
-def forget_fleet(
-    access: NodeAccess, nodes: Nodes, run: str, counter: int, keep: Keep = keep_nothing
-) -> Mapping[str, Report]:
-    """Remove what rollout keeps on every node of ``access``. A node with a transaction in progress refuses."""
-
-    def remove(target: Target) -> Report:
-        command = agent_call.forget(
-            access.program, run=run, counter=counter, sudo=access.sudo[target.name], deadline=FORGET_SECONDS
-        )
-        return run_verb(nodes, target, "forget", command, keep)
-
-    return each(access, nodes, remove)
-
-
-def set_free(
-    access: NodeAccess,
-    nodes: Nodes,
-    held: Mapping[str, str],
-    known: Collection[str],
-    new: str,
-    counter: int,
-    keep: Keep = keep_nothing,
-) -> tuple[Freed, ...]:
-    """End the claims of other runs (``held``: node → run) on nodes, and clean these up. An armed change is left to its guard.
-
-    The claim of a run that is ``known`` to our journal is ended in the run's own name. The run can then be resumed with
-    its next token. All other claims are taken over as run ``new``.
-    """
-
-    def free(target: Target) -> Freed:
-        sudo, holder = access.sudo[target.name], held[target.name]
-        run = holder if holder in known else new
-        claim = agent_call.status(
-            access.program, claim=Claim(counter, run, force=True), sudo=sudo, deadline=READ_SECONDS
-        )
-        report = run_verb(nodes, target, "status", claim, keep)
-        if report.outcome is Outcome.DONE:
-            clean = agent_call.cleanup(access.program, run=run, counter=counter, sudo=sudo, deadline=CLEAN_SECONDS)
-            report = run_verb(nodes, target, "cleanup", clean, keep)
-        if report.outcome is not Outcome.DONE:
-            return Freed(target.name, holder, f"{report.message} [{report.reference}]")
-        return Freed(target.name, holder, "; ".join(report.leftovers))
-
-    return tuple(each(access, nodes, free).values())
-
-
-def held_by(reports: Mapping[str, Report], run: str) -> Mapping[str, str]:
-    """Node → ``run``, where ``run`` has a live claim and no guard is armed."""
-    moving = under_way(reports)
-    return {name: holder for name, holder in holders(reports).items() if holder == run and name not in moving}
-
-
-def holders(reports: Mapping[str, Report]) -> Mapping[str, str]:
-    """Node → the run that has a live claim on it."""
-    return {name: report.token.run for name, report in reports.items() if report.token and report.token.live}
-
-
-def littered(reports: Mapping[str, Report]) -> Mapping[str, str]:
-    """Node → the run of its newest claim, where something is left behind and no guard needs it."""
-    moving = under_way(reports)
-    return {
-        name: report.token.run
-        for name, report in reports.items()
-        if report.token and report.leftovers and name not in moving
-    }
-
-
-def under_way(reports: Mapping[str, Report]) -> tuple[str, ...]:
-    """Nodes with a transaction that is armed or being reverted."""
-    moving = (ReceiptState.ARMED, ReceiptState.REVERTING)
-    return tuple(name for name, report in reports.items() if any(r.state in moving for r in report.receipts))
