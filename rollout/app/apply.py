@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 
 from rollout.app.apply_precheck import look_before, runs_that_applied
 from rollout.app.call import CallPorts, Operator
 from rollout.app.change_windows import WAITS, closed_lines
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
-from rollout.app.plan_file import check_preflight, preflight_text
+from rollout.app.plan_file import check_digest, check_preflight, preflight_text
 from rollout.app.ports import Nodes
 from rollout.app.reading import read_receipts
-from rollout.app.runs import check_nothing_unfinished, start_apply
+from rollout.app.runs import check_nothing_unfinished, check_plan, start_apply
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -25,6 +27,16 @@ from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
+
+
+def apply_saved(call: CallPorts, operator: Operator, plan: Plan, file: Path, digest: str) -> RunState | NothingToDo:
+    """Apply the plan of a file. ``digest``: of the only plan that is accepted (a prefix is enough; ``""``: any plan)."""
+    with closing(call.nodes()) as nodes:  # one connection a node, from the first reading to the end
+        check_digest(plan, digest, str(file))
+        inventory = call.inventory(plan.cluster)
+        check_plan(plan, inventory, str(file), call.jumps(inventory, plan.nodes))
+        approvals = call.approvals_of(plan, inventory, file)
+        return apply_plan(call, operator, nodes, plan, inventory, approvals, fresh=False)
 
 
 def apply_plan(

@@ -7,16 +7,20 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # a use case imports what it calls
+    from pathlib import Path
+
     from rollout.app.backends import Backends
     from rollout.app.isolation import Keep
     from rollout.app.node_worker import NodeAccess
-    from rollout.app.ports import ApiSources, Clock, Cluster, Files, Interruption, Journal, Nodes, Zones
+    from rollout.app.ports import ApiSources, Clock, Cluster, Files, Interruption, Journal, Nodes, PastRuns, Zones
     from rollout.app.runs import Tools
+    from rollout.core.model.approvals import Approval
     from rollout.core.model.inventory import Inventory
     from rollout.core.model.plan import Plan
     from rollout.core.model.report import Report
     from rollout.core.plans.fleet_comparison import Jumps
     from rollout.core.plans.required_back_ends import Needs
+    from rollout.core.presentation.waiting_plans import WaitingPlan
     from rollout.core.run.state import RunState
     from rollout.errors import StateError
 
@@ -56,6 +60,11 @@ class CallPorts(Protocol):
         ...
 
     @property
+    def place(self) -> object:
+        """Where the journal is, as text for people."""
+        ...
+
+    @property
     def keep(self) -> Keep: ...
 
     @property
@@ -64,12 +73,28 @@ class CallPorts(Protocol):
     @property
     def zones(self) -> Zones: ...
 
+    def patient(self) -> CallPorts:
+        """The same for a run that has begun: it waits for workers of regions that are away."""
+        ...
+
+    def in_emergency(self) -> CallPorts:
+        """The same, without waiting for workers of regions that are away: nodes are reached from here where they may be."""
+        ...
+
+    def approvals_of(self, plan: Plan, inventory: Inventory, plan_file: Path | None) -> tuple[Approval, ...]:
+        """Those beside the plan's file (``None``: it has none). ``InputError``: it may not be applied."""
+        ...
+
     def check_unused(self, plan: Plan, reports: Mapping[str, Report]) -> None:
         """``InputError``: a run has used the approvals of this plan. ``reports``: what its nodes say now."""
         ...
 
     def check_still_approved(self, state: RunState, inventory: Inventory) -> None:
         """``InputError``: by today's rules and signers the run may not continue."""
+        ...
+
+    def waiting_plans(self, journal: PastRuns) -> tuple[WaitingPlan, ...]:
+        """The plans of the current folder that wait for approvals, or to be applied with them."""
         ...
 
     def files(self) -> Files: ...
@@ -90,11 +115,17 @@ class CallPorts(Protocol):
 
     def access(self, inventory: Inventory, names: Sequence[str]) -> NodeAccess: ...
 
+    def past_runs(self) -> PastRuns:
+        """The journal for a call that writes nothing: creates none."""
+        ...
+
     def past(self) -> Journal:
         """The journal, or one without runs: creates none."""
         ...
 
-    def journal(self) -> Journal: ...
+    def journal(self) -> Journal:
+        """The journal, which is created if there is none."""
+        ...
 
     def journal_if_any(self) -> Journal:
         """For an emergency, which continues without a usable one: then ``without_journal``."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
+from rollout.app.call import CallPorts
+from rollout.app.chosen_run import chosen_run_at_work
 from rollout.app.following import Follower, attendance, is_at_work
 from rollout.app.freezes import check_not_frozen
 from rollout.app.journal_away import AWAY
@@ -32,6 +34,19 @@ class RequestStatus:
     state: RunState
     heard: bool
     undone: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.heard else 5
+
+
+def ask_run(
+    call: CallPorts, run: str, word: RequestWord, wait: Callable[[float], None], revert: str = ""
+) -> RequestStatus:
+    """``ask`` of the run; ``run`` ``""``: of the one in progress."""
+    journal = call.past()
+    name = chosen_run_at_work(call, journal, run)
+    return ask(journal, name, word, call.who, call.reason, revert, wait)
 
 
 def ask(

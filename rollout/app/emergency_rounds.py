@@ -14,15 +14,17 @@ from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, Emergen
 from rollout.app.ports import Interruption, Journal, Nodes
 from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, restart_pauses
-from rollout.app.revert import known_revert_times, left_behind, to_be_proven
-from rollout.app.rollbacks import Emergency
+from rollout.app.revert import known_revert_times, left_behind, passed_lines, to_be_proven
+from rollout.app.rollbacks import Emergency, RunsToRevert
 from rollout.app.runs import Tools, start_revert
 from rollout.core.model.inventory import Inventory
+from rollout.core.model.playbook import Limits
 from rollout.core.model.proof import NodeProof
 from rollout.core.presentation.freeze_text import frozen_lines
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
 from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, Order, RunState
+from rollout.core.text.nodesets import limited
 from rollout.core.text.terminal import counted
 from rollout.errors import SecondInterruptError, StateError
 
@@ -54,14 +56,29 @@ class EmergencyResult:
 
 
 def revert_nodes(
-    call: CallPorts, operator: EmergencyOperator, asked: EmergencyOptions, names: Sequence[str]
+    call: CallPorts,
+    operator: EmergencyOperator,
+    cluster: str,
+    limit: str,
+    wanted: RunsToRevert,
+    limits: Limits,
+    *,
+    force: bool,
+    at_most: float | None,
 ) -> EmergencyResult:
-    """Revert these nodes by what they report. Once we hold them, cordons are lifted, except those of runs that still hold nodes."""
-    rounds = EmergencyRounds(call, operator, asked.inventory, call.interruption())
-    work = EmergencyRollback(asked, rounds)
+    """Revert the nodes of ``limit`` (``""``: all) by what they report. ``at_most`` as in ``EmergencyOptions``.
+
+    Once we hold them, cordons are lifted, except those of runs that still hold nodes.
+    """
+    inventory = call.inventory_or_remembered(cluster)
+    names = limited(limit, inventory)
+    operator.tell(passed_lines(call, inventory, None))
+    call = call.in_emergency()
+    rounds = EmergencyRounds(call, operator, inventory, call.interruption())
+    work = EmergencyRollback(EmergencyOptions(inventory, wanted, limits, force, at_most), rounds)
     try:
         code = work.run(names)
-        cordons = lift(call, asked.inventory, names, spared=work.others()) if work.has_them else None
+        cordons = lift(call, inventory, names, spared=work.others()) if work.has_them else None
         return EmergencyResult(code, cordons)
     except KeyboardInterrupt:
         if not rounds.rounds:

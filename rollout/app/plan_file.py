@@ -13,7 +13,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.plans.planning import Preflight, preflight
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, Problem
+from rollout.errors import InputError, Problem, UsageError
 from rollout.kubelet.changes.home_files import foreign_files, foreign_units
 from rollout.kubelet.node.fitness import UNHEALTHY
 
@@ -40,6 +40,17 @@ def _foreign(group: ChangeGroup, file: str) -> Iterator[Problem]:
     for unit in foreign_units(group.change):
         message = f"{where} restarts or signals {unit}, which is neither the kubelet's unit nor a container runtime's"
         yield Problem("plan-foreign-unit", message, hint=_AGAIN)
+
+
+def check_digest(plan: Plan, digest: str, file: str) -> None:
+    """``UsageError`` if the file contains another plan than ``digest`` names (a prefix is enough; ``""``: any plan)."""
+    actual = plan_codec.digest(plan)
+    if not actual.startswith(digest):
+        raise UsageError(
+            "plan-digest",
+            f"nothing was touched: {file} is the plan {actual}, not the plan {digest} that --digest names",
+            hint="apply the file that was reviewed, or review this one",
+        )
 
 
 def check_preflight(plan: Plan, changes: FleetChanges = UNCHANGED) -> Preflight:

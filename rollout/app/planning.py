@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import Protocol
 
-from rollout.app.call import CallPorts
+from rollout.app.apply import apply_plan
+from rollout.app.call import CallPorts, Operator
 from rollout.app.change_windows import zoned
 from rollout.app.cluster_context import look_around, with_running
 from rollout.app.following import last_revert_times
-from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
+from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen, freeze_in
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, names_in
 from rollout.app.load_playbook import load_policy
 from rollout.app.plan import build_plan
+from rollout.app.plan_file import check_preflight
 from rollout.app.ports import Files, Nodes
 from rollout.app.reading import snapshot_fleet
 from rollout.core.model.frozen import dataclass
@@ -21,9 +24,12 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Policy
 from rollout.core.model.snapshot import FleetSnapshot
+from rollout.core.plans.planning import Preflight
 from rollout.core.plans.required_back_ends import needs_to_plan
-from rollout.core.presentation.freeze_text import frozen_in
+from rollout.core.presentation.freeze_text import frozen_in, frozen_lines, noted_line
+from rollout.core.presentation.nothing_to_do import NothingToDo
 from rollout.core.reading.precedence import parse_override, settings_of
+from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import limited
 from rollout.errors import UsageError
 
@@ -98,12 +104,55 @@ def make_plan(
     )
 
 
-def plan_to_apply(
-    call: CallPorts, nodes: Nodes, cluster: str, playbook: str, overrides: Sequence[str], limit: str
-) -> tuple[Plan, Inventory]:
-    """For an apply in the same call. ``StateError`` ``frozen``: nothing may be applied."""
-    check_not_frozen(call.past(), cluster)
-    asked = to_plan(call, cluster, playbook, limit, contacts=False)
-    fleet = _read_over(nodes, call, asked.inventory, asked.selection, goes_on=True)
-    check_nodes_not_frozen(cluster, frozen_in(fleet))
-    return make_plan(call, asked, fleet, overrides), asked.inventory
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """``preflight``: whether apply would refuse the plan. ``frozen``: the freezes of its cluster in force, for people."""
+
+    plan: Plan
+    preflight: Preflight
+    frozen: tuple[str, ...]
+
+
+def plan_cluster(
+    call: CallPorts,
+    cluster: str,
+    playbook: str,
+    overrides: Sequence[str],
+    limit: str,
+    fleet: FleetSnapshot | None = None,
+    assumed: int | None = None,
+    save: Callable[[FleetSnapshot], None] = lambda _fleet: None,
+) -> Planned:
+    """Read the nodes of ``limit`` (``""``: all) and plan. A plan may be made and reviewed during a freeze: it changes nothing.
+
+    ``fleet``: no machine is contacted; apply then checks the rights at the back ends. ``save`` gets what was read. ``assumed`` as in
+    ``make_plan``.
+    """
+    asked = to_plan(call, cluster, playbook, limit, contacts=fleet is None)
+    fleet = fleet or read_fleet(call, asked.inventory, asked.selection)
+    save(fleet)
+    plan = make_plan(call, asked, fleet, overrides, assumed)
+    freeze = freeze_in(call.past(), cluster)
+    lines = (noted_line(freeze),) if freeze is not None else tuple(frozen_lines(frozen_in(fleet)))
+    return Planned(plan, check_preflight(plan), lines)
+
+
+class PlanReader(Operator, Protocol):
+    """The person that plans and applies in one step, and reads the plan before the confirmation."""
+
+    def planned(self, plan: Plan) -> None: ...
+
+
+def plan_and_apply(
+    call: CallPorts, operator: PlanReader, cluster: str, playbook: str, overrides: Sequence[str], limit: str
+) -> RunState | NothingToDo:
+    """Without a plan file. ``StateError`` ``frozen``: nothing may be applied."""
+    with closing(call.nodes()) as nodes:  # one connection a node, from the first reading to the end
+        check_not_frozen(call.past(), cluster)
+        asked = to_plan(call, cluster, playbook, limit, contacts=False)
+        fleet = _read_over(nodes, call, asked.inventory, asked.selection, goes_on=True)
+        check_nodes_not_frozen(cluster, frozen_in(fleet))
+        plan = make_plan(call, asked, fleet, overrides)
+        operator.planned(plan)
+        approvals = call.approvals_of(plan, asked.inventory, None)
+        return apply_plan(call, operator, nodes, plan, asked.inventory, approvals, fresh=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from rollout.app.call import CallPorts, Operator
+from rollout.app.chosen_run import chosen_run
 from rollout.app.claims import Freed, held_by, set_free
 from rollout.app.cordons import LiftedCordons, lift_those_of
 from rollout.app.following import replay
@@ -32,6 +33,10 @@ class ClaimsEnded:
     run: str
     freed: tuple[Freed, ...]
 
+    @property
+    def exit_code(self) -> int:
+        return 4 if any(node.still for node in self.freed) else 0
+
 
 @dataclass(frozen=True, slots=True)
 class OnlyCordons:
@@ -40,9 +45,16 @@ class OnlyCordons:
     state: RunState
     cordons: LiftedCordons
 
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.cordons.all_lifted else 4
 
-def resume_run(call: CallPorts, operator: Operator, journal: Journal, run: str, *, promote: bool) -> RunResult:
-    """``promote``: also lift a pause, or a hold after a wave."""
+
+def resume_run(call: CallPorts, operator: Operator, run: str, *, promote: bool) -> RunResult:
+    """``run`` ``""``: the newest. ``promote``: also lift a pause, or a hold after a wave."""
+    call = call.patient()
+    journal = call.past()
+    run = chosen_run(call, journal, run)
     state = resumable(journal, run)
     waiting = journal.requests(state.order.run, state.heard)
     operator.show(_request_lines(waiting, "request not handled yet"))
@@ -50,10 +62,10 @@ def resume_run(call: CallPorts, operator: Operator, journal: Journal, run: str, 
     return continue_run(call, operator, journal, state, " after its halt" if state.halt else "", promote=promote)
 
 
-def recover_run(
-    call: CallPorts, operator: Operator, journal: Journal, run: str
-) -> RunResult | ClaimsEnded | OnlyCordons:
-    """Do the pending recoveries of a run that has ended, or else end its claims, or else lift its cordons."""
+def recover_run(call: CallPorts, operator: Operator, run: str) -> RunResult | ClaimsEnded | OnlyCordons:
+    """Do the pending recoveries of a run that has ended, or else end its claims, or else lift its cordons. ``run`` ``""``: the newest."""
+    journal = call.past()
+    run = chosen_run(call, journal, run)
     try:
         state = with_pending_recovery(journal, run)
     except StateError as error:

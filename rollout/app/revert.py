@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from rollout.app.call import CallPorts, Operator
 from rollout.app.change_windows import PASSES, closed_lines
+from rollout.app.chosen_run import chosen_run
 from rollout.app.cordons import LiftedCordons, lift_those_of
-from rollout.app.following import last_revert_times, plan_of
+from rollout.app.following import last_revert_times, plan_of, replay
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, Nodes
 from rollout.app.proofs import promised_files, prove
@@ -55,9 +56,11 @@ class NothingReverted:
 
 
 def revert_run(
-    call: CallPorts, operator: Operator, journal: Journal, source: RunState, limit: str, limits: Limits, *, force: bool
+    call: CallPorts, operator: Operator, run: str, limit: str, limits: Limits, *, force: bool
 ) -> RunResult | NothingReverted:
     """Revert what no other run has reverted since, on the nodes of ``limit`` (``""``: on all)."""
+    journal = call.past()
+    source = replay(journal, chosen_run(call, journal, run))
     inventory = call.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(limited(limit, inventory))
     with closing(call.nodes()) as nodes:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from rollout.app.check import CheckResult, NodesNotAsked
-from rollout.cli.check_kubelet import KubeletCheckDocument, answers, asked, tell
+from rollout.app.check_kubelet import assumed_kubelet, verdicts
+from rollout.cli.check_kubelet import KubeletCheckDocument, tell
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
-from rollout.composition.checking import check_project
+from rollout.composition.checking import check_project, kubelet_files
 from rollout.composition.plan_files import saved_fleet
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted, printable
@@ -86,8 +88,10 @@ def check(
     Example: `rollout check`
     """
     if kubelet_config:
-        asked_of = asked(kubelet["kubelet"], kubelet["config_dir"], kubelet["flags"])
-        context.exit(tell(answers((*kubelet_config, *files), asked_of), output))
+        assumed = assumed_kubelet(
+            kubelet_files, kubelet["kubelet"], kubelet["config_dir"], kubelet["flags"], os.environ
+        )
+        context.exit(tell(verdicts(kubelet_files, (*kubelet_config, *files), assumed), output))
     if files or any(kubelet.values()):
         raise UsageError(
             "no-kubelet-config", "these options describe a kubelet's file, but --kubelet-config is missing"

@@ -2,91 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import click
 
-from rollout.adapters.kubelet_files import configuration_file, drop_ins
+from rollout.app.check_kubelet import KubeletVerdict
 from rollout.cli.proposals import say
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import InputError, Problem, UsageError
-from rollout.kubelet import versions
-from rollout.kubelet.configuration.drop_ins import ENVIRONMENT
-from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Message, MessageLevel, Sources
-from rollout.kubelet.configuration.startup import is_known, outcome
-from rollout.kubelet.node import arguments
+from rollout.errors import InputError
+from rollout.kubelet.configuration.outcome import Message, MessageLevel
 
 _LONGEST_LINE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class AssumedKubelet:
-    """The kubelet that every file is checked for, and its other sources.
-
-    ``environment``: the one variable that a kubelet of 1.28 or 1.29 reads, if it is set here.
-    """
-
-    version: versions.Version
-    drop_ins: tuple[File, ...] | None
-    flags: tuple[str, ...]
-    environment: Mapping[str, str]
-
-    def sources(self, file: File) -> Sources:
-        """All sources that this kubelet would start with."""
-        return Sources(config=file, drop_ins=self.drop_ins, flags=self.flags, environment=self.environment)
-
-
-@dataclass(frozen=True, slots=True)
-class KubeletVerdict:
-    """``outcome`` ``None``: the file could not be read, so there is no verdict; ``unread`` says why."""
-
-    file: str
-    outcome: KubeletOutcome | None
-    unread: Problem | None = None
-
-    @property
-    def is_right(self) -> bool:
-        """The kubelet starts, and the file has no mistake of a kind that kubelets accept."""
-        found = self.outcome
-        return (
-            found is not None
-            and found.starts
-            and not any(message.level is MessageLevel.POLICY for message in found.messages)
-        )
-
-
-def asked(kubelet: str, config_dir: str, flags: str) -> AssumedKubelet:
-    """The kubelet that the options describe. ``UsageError`` for an unknown version and for quotes that do not close."""
-    if not kubelet:
-        raise UsageError("no-kubelet", "--kubelet is missing: give the version of the kubelet", hint="--kubelet 1.31")
-    version = versions.parse(kubelet)
-    if version is None:
-        raise UsageError(
-            "bad-kubelet", f"{printable(kubelet)} is not a kubelet version", hint="such as 1.31 or v1.31.4"
-        )
-    if not is_known(version.minor):
-        raise UsageError("unknown-kubelet", f"kubelets {version.short} are not known to this rollout")
-    try:
-        words = tuple(word.text for word in arguments.split(flags))
-    except ValueError as error:
-        raise UsageError("bad-flags", f"--flags: {error}") from None
-    environment = {ENVIRONMENT: os.environ[ENVIRONMENT]} if ENVIRONMENT in os.environ else {}
-    return AssumedKubelet(version, drop_ins(config_dir) if config_dir else None, words, environment)
-
-
-def answers(paths: Iterable[str], asked_of: AssumedKubelet) -> Iterator[KubeletVerdict]:
-    """One verdict per file, in the given order."""
-    for path in paths:
-        try:
-            file = configuration_file(path)
-        except InputError as error:
-            yield KubeletVerdict(path, None, error.problems[0])
-            continue
-        yield KubeletVerdict(path, outcome(asked_of.version, asked_of.sources(file)))
 
 
 def tell(found: Iterable[KubeletVerdict], output: str) -> int:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rollout.app.ports import RunHeader
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import carried, proposals_here
 from rollout.composition.files import read_password, usable_password
 from rollout.composition.wiring import Session, shared_journal
 from rollout.core.model.freeze import MOST_WHY
 from rollout.core.model.playbook import Share
-from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import hanging, printable
 from rollout.errors import UsageError
 from rollout.features.regions.client.dask_engine import DaskEngine
@@ -35,23 +33,6 @@ def echo_lines(lines: Iterable[str]) -> None:
         width = shutil.get_terminal_size().columns
         lines = (part for line in lines for part in hanging(line, width))
     click.echo("\n".join(lines))
-
-
-# Which run a command means when its argument is omitted.
-
-
-def known_run(session: Session, headers: Sequence[RunHeader], run: str) -> str:
-    """The named run, or else the newest."""
-    if not headers:
-        hint = (
-            "`rollout config` shows which journal is read; `rollout rollback --cluster CLUSTER --emergency` needs none"
-        )
-        raise UsageError("no-runs", f"the journal in {session.place} holds no run yet", hint=hint)
-    names = [header.run for header in headers]
-    if run and run not in names:
-        hint = did_you_mean(run, names) or f"the newest is {names[0]}"
-        raise UsageError("no-such-run", f"the journal in {session.place} has no run `{printable(run, 60)}`", hint=hint)
-    return run or names[0]
 
 
 # The sudo password of the nodes: typed, or from a private file. Never an argument, never the environment.

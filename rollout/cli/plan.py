@@ -11,9 +11,8 @@ from pathlib import Path
 
 import click
 
-from rollout.app.freezes import freeze_in
-from rollout.app.plan_file import check_preflight, preflight_text
-from rollout.app.planning import make_plan, read_fleet, to_plan
+from rollout.app.plan_file import preflight_text
+from rollout.app.planning import Planned, plan_cluster
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import project_option
 from rollout.cli.proposals import say
@@ -28,7 +27,6 @@ from rollout.core.plans.plan_colours import painted
 from rollout.core.plans.plan_json import PlanDocument, plan_json
 from rollout.core.plans.plan_markdown import plan_markdown
 from rollout.core.plans.plan_text import plan_text
-from rollout.core.presentation.freeze_text import frozen_in, frozen_lines, noted_line
 from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import UsageError
@@ -97,27 +95,21 @@ def plan(
             ctx=call, param=next(each for each in call.command.params if each.name == "cluster")
         )
     assumed = _assumed(assume_kubelet)
-    # A plan from a file contacts no machine: apply then checks the rights at the back ends.
-    asked = to_plan(session, cluster, playbook, limit, contacts=snapshot is None)
-    fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, asked.inventory, asked.selection)
-    if save_snapshot:
-        _write(save_snapshot, snapshot_codec.encode(fleet))
-    made = make_plan(session, asked, fleet, overrides, assumed)
-    _say_frozen(session, cluster, fleet)
-    del fleet  # with 100,000 nodes it is large
-    digest, content = plan_codec.sealed(made)
-    path = out or Path(plan_codec.file_name(made, digest))
-    _write(path, content)
-    _show(session, made, path, digest, whole=whole, context=context)
-    return _exit_code(made, HAS_CHANGES if exit_code else 0)
 
+    def save(fleet: FleetSnapshot) -> None:
+        if save_snapshot:
+            write_privately(save_snapshot, snapshot_codec.encode(fleet))
 
-def _say_frozen(session: Session, cluster: str, fleet: FleetSnapshot) -> None:
-    """A plan may be made and reviewed meanwhile: it changes nothing."""
-    found = freeze_in(session.past(), cluster)
-    lines = [noted_line(found)] if found else list(frozen_lines(frozen_in(fleet)))
-    for line in lines:
+    planned = plan_cluster(
+        session, cluster, playbook, overrides, limit, saved_fleet(snapshot) if snapshot else None, assumed, save
+    )
+    for line in planned.frozen:
         say(f"warning: {line}; apply refuses until `rollout unfreeze {cluster}`", err=True)
+    digest, content = plan_codec.sealed(planned.plan)
+    path = out or Path(plan_codec.file_name(planned.plan, digest))
+    write_privately(path, content)
+    _show(session, planned, path, digest, whole=whole, context=context)
+    return _exit_code(planned.plan, HAS_CHANGES if exit_code else 0)
 
 
 def _exit_code(made: Plan, with_changes: int) -> int:
@@ -140,13 +132,8 @@ def _assumed(text: str) -> int | None:
     return found.minor
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Mode 0600, because plans and snapshots contain files of nodes."""
-    write_privately(path, content)
-
-
-def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool, context: int | None) -> None:
-    preflight = check_preflight(made)
+def _show(session: Session, planned: Planned, path: Path, digest: str, *, whole: bool, context: int | None) -> None:
+    made, preflight = planned.plan, planned.preflight
     if _shown_as_document(session.output, made, path, digest):
         return
     echo_plan(made, whole=whole, context=context)

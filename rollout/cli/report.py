@@ -6,11 +6,9 @@ from pathlib import Path
 
 import click
 
-from rollout.app.after_run import afterwards
-from rollout.app.live_run import tell_run
-from rollout.app.past_runs import past_run
+from rollout.app.report import PastRunReport, report_run
 from rollout.app.run_documents import PastRunDocument, past_run_document
-from rollout.cli.options import echo_lines, known_run, session_options
+from rollout.cli.options import echo_lines, session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.files import write_privately
@@ -41,20 +39,16 @@ def report(session: Session, run: str, file: Path | None) -> int:
 
     Example: `rollout report --html run.html`
     """
-    journal = session.past_runs()
-    named = known_run(session, journal.listed(), run)
-    past = past_run(journal, named)
-    if past is not None and file is None:
-        in_json = session.output == "json"
-        if in_json:
-            click.echo(documents.page(past_run_document(journal, past)))
+    reported = report_run(session, run, needs_story=file is not None)
+    if isinstance(reported, PastRunReport):
+        if session.output == "json":
+            click.echo(documents.page(past_run_document(reported.past, reported.recorded)))
         else:
-            echo_lines(past_run_lines(past))
+            echo_lines(past_run_lines(reported.past))
         return 0
-    story = tell_run(journal, named)
-    after = afterwards(journal, story.state, session.clock.now())
+    story, after = reported.story, reported.after
     if file is not None:
-        _write(file, with_texts(page(story, after), session.carried))
+        write_privately(file, with_texts(page(story, after), session.carried).encode())
     if session.output == "json":
         click.echo(documents.page(report_document(story, after)))
     elif file is not None:
@@ -62,7 +56,3 @@ def report(session: Session, run: str, file: Path | None) -> int:
     else:
         echo_lines((*report_lines(story, after), *afterwards_lines(summarize(story.state), after)))
     return 0
-
-
-def _write(file: Path, text: str) -> None:
-    write_privately(file, text.encode())

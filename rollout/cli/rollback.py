@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
-from rollout.app.emergencies import EmergencyOptions, LeftTo, Told, Unfinished, Waiting
+from rollout.app.emergencies import LeftTo, Told, Unfinished, Waiting
 from rollout.app.emergency_rounds import revert_nodes
-from rollout.app.following import replay
-from rollout.app.revert import NothingReverted, passed_lines, revert_run
+from rollout.app.revert import NothingReverted, revert_run
 from rollout.app.rollbacks import Emergency, RunsToRevert
-from rollout.cli.options import PercentOption, known_run, limit_option, reason_option, session_options, yes_option
+from rollout.cli.options import PercentOption, limit_option, reason_option, session_options, yes_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal, run_documents
@@ -25,7 +24,6 @@ from rollout.core.presentation.emergency_text import EMERGENCY_DOCUMENTS
 from rollout.core.presentation.nothing_to_do import NothingToRevertDocument
 from rollout.core.presentation.rollback_time import NoTimeBack, TimeBack
 from rollout.core.text import durations
-from rollout.core.text.nodesets import limited
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 
@@ -99,17 +97,10 @@ def rollback(
     )
     terminal = EmergencyTerminal(session, yes)
     if not asked.from_nodes:
-        journal = session.past()
-        source = replay(journal, known_run(session, journal.listed(), runs[0]))
-        ended = revert_run(session, terminal, journal, source, limit, limits, force=force)
+        ended = revert_run(session, terminal, runs[0], limit, limits, force=force)
         return terminal.nothing_reverted(ended) if isinstance(ended, NothingReverted) else terminal.result(ended)
-    inventory = session.inventory_or_remembered(asked.cluster)
-    names = limited(limit, inventory)
-    patience = _patience(asked)
-    terminal.tell(passed_lines(session, inventory, None))
-    options = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
-    session = session.in_emergency()
-    rescue = revert_nodes(session, terminal, options, names)
+    wanted, patience = RunsToRevert(runs, asked.every_run), _patience(asked)
+    rescue = revert_nodes(session, terminal, asked.cluster, limit, wanted, limits, force=force, at_most=patience)
     if rescue.cordons is not None:
         terminal.cordons(rescue.cordons)
     if rescue.stopped:

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 import click
 
-from rollout.app.apply import apply_plan
+from rollout.app.apply import apply_plan, apply_saved
 from rollout.app.claims import released
 from rollout.app.cordons import CordonsDocument
 from rollout.app.ports import Journal, Nodes
 from rollout.app.resume import ClaimsEnded, OnlyCordons, continue_run, recover_run, resume_run
 from rollout.app.revert import RunResult
-from rollout.app.runs import check_plan
-from rollout.cli.options import known_run, limit_option, reason_option, session_options, yes_option
+from rollout.cli.options import limit_option, reason_option, session_options, yes_option
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal
-from rollout.composition.approving import approvals_of
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
-from rollout.core.plans import plan_codec
 from rollout.core.presentation.emergency_text import PROOF_DOCUMENTS
 from rollout.core.presentation.nothing_to_do import NothingToDo, NothingToDoDocument
 from rollout.core.presentation.summary import exit_code
@@ -58,17 +54,6 @@ digest_option = click.option(
     callback=_given_digest,
     help="Accept only the plan with this digest, as `rollout plan` printed it (at least 12 digits).",
 )
-
-
-def check_digest(plan: Plan, digest: str, path: Path) -> None:
-    """``UsageError`` if the file contains another plan than ``digest`` names (a prefix is enough; ``""``: any plan)."""
-    found = plan_codec.digest(plan)
-    if not found.startswith(digest):
-        raise UsageError(
-            "plan-digest",
-            f"nothing was touched: {path} is the plan {found}, not the plan {digest} that --digest names",
-            hint="apply the file that was reviewed, or review this one",
-        )
 
 
 def _apply_documents() -> Kinds:
@@ -119,7 +104,7 @@ def apply(
         from rollout.features.late_watch.command import ask_once
         from rollout.features.sequence.command import PlanRuns, apply_sequence
 
-        runs = PlanRuns(approvals_of, _apply_fresh, _resume_as_is, ask_once)
+        runs = PlanRuns(Session.approvals_of, _apply_fresh, _resume_as_is, ask_once)
         return apply_sequence(session, sequence, runs, yes=yes)
     if (plan_file is None) == (not cluster):
         raise UsageError("plan-or-cluster", "give either a plan file or --cluster")
@@ -129,20 +114,22 @@ def apply(
         )
     if plan_file is None and digest:
         raise UsageError("plan-is-made-now", "--digest needs a plan file: with --cluster the plan is made now")
-    terminal = Terminal(session, yes)
-    with closing(session.nodes()) as nodes:  # one connection a node, from the first reading to the end
-        if plan_file is not None:
-            plan, inventory = _read_plan(session, plan_file, digest)
-        else:  # what makes plans takes 0.15 s to import
-            from rollout.app.planning import plan_to_apply
+    terminal = ApplyTerminal(session, yes)
+    if plan_file is not None:
+        return _apply_ended(terminal, apply_saved(session, terminal, plan_in(plan_file), plan_file, digest))
+    from rollout.app.planning import plan_and_apply  # what makes plans takes 0.15 s to import
+
+    return _apply_ended(terminal, plan_and_apply(session, terminal, cluster, playbook, overrides, limit))
+
+
+class ApplyTerminal(Terminal):
+    """It also prints a plan that is made and applied in one step."""
+
+    def planned(self, plan: Plan) -> None:
+        if self.session.output == "text":
             from rollout.cli.plan import echo_plan
 
-            plan, inventory = plan_to_apply(session, nodes, cluster, playbook, overrides, limit)
-            if session.output == "text":
-                echo_plan(plan, whole=True)
-        approvals = approvals_of(session, plan, inventory, plan_file)
-        ended = apply_plan(session, terminal, nodes, plan, inventory, approvals, fresh=plan_file is None)
-    return _apply_ended(terminal, ended)
+            echo_plan(plan, whole=True)
 
 
 def _apply_ended(terminal: Terminal, ended: RunState | NothingToDo) -> int:
@@ -162,14 +149,6 @@ def _resume_as_is(session: Session, journal: Journal, state: RunState) -> int:
     return terminal.result(continue_run(session, terminal, journal, state))
 
 
-def _read_plan(session: Session, path: Path, digest: str) -> tuple[Plan, Inventory]:
-    plan = plan_in(path)
-    check_digest(plan, digest, path)
-    inventory = session.inventory(plan.cluster)
-    check_plan(plan, inventory, str(path), session.jumps(inventory, plan.nodes))
-    return plan, inventory
-
-
 @registered("Resume a run that was interrupted or halted.", prints=_resume_documents, needs_output=False)
 @click.command()
 @click.argument("run", required=False, default="")
@@ -182,10 +161,8 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
 
     Example: `rollout resume --yes`
     """
-    session = session.patient()
-    journal, terminal = session.past(), Terminal(session, yes)
-    run = known_run(session, journal.listed(), run)
-    return terminal.result(resume_run(session, terminal, journal, run, promote=promote))
+    terminal = Terminal(session, yes)
+    return terminal.result(resume_run(session, terminal, run, promote=promote))
 
 
 def _recover_documents() -> Kinds:
@@ -212,22 +189,21 @@ def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cli
 
     Example: `rollout recover`
     """
-    journal, terminal = session.past(), Terminal(session, yes)
-    ended = recover_run(session, terminal, journal, known_run(session, journal.listed(), run))
+    terminal = Terminal(session, yes)
+    ended = recover_run(session, terminal, run)
     match ended:
         case RunResult():
             return terminal.result(ended)
         case ClaimsEnded():
-            return _claims_ended(terminal, ended)
+            _claims_ended(terminal, ended)
         case OnlyCordons(state, cordons):
             terminal.cordons(cordons)
             run = state.order.run
             terminal.show([f"run {run} ended {state.ending}; for its pending recoveries: rollout resume {run}"])
-            return 0 if cordons.all_lifted else 4
+    return ended.exit_code
 
 
-def _claims_ended(terminal: Terminal, ended: ClaimsEnded) -> int:
-    """The exit code."""
+def _claims_ended(terminal: Terminal, ended: ClaimsEnded) -> None:
     free, still = released(ended.freed)
     if terminal.session.output == "json":
         click.echo(documents.page(RecoverDocument(ended.run, free, still)))
@@ -235,7 +211,6 @@ def _claims_ended(terminal: Terminal, ended: ClaimsEnded) -> int:
         terminal.show([f"{name}: {why}"])
     free_count = counted(len(ended.freed) - len(still), "node")
     terminal.show([f"run {ended.run} has no pending recovery; its claim was ended on {free_count}"])
-    return 4 if still else 0
 
 
 @dataclass(frozen=True, slots=True)

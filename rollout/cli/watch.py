@@ -12,23 +12,23 @@ from typing import Protocol, runtime_checkable
 import click
 
 from rollout.adapters.keyboard import TerminalKeys, ended_by_signals, has_keys
-from rollout.app.after_run import afterwards
+from rollout.app.chosen_run import chosen_run_at_work
 from rollout.app.control import ask
-from rollout.app.following import attendance, follow, replay
+from rollout.app.following import attendance
 from rollout.app.ports import Journal, Observer
-from rollout.app.run_documents import NoControllerDocument, no_controller_document
-from rollout.cli.control import named_run, run_argument
+from rollout.app.watch import NoControllerDocument, no_controller_document, watch_run
+from rollout.cli.control import run_argument
 from rollout.cli.options import session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
 from rollout.core.model.regions import RegionStanding
-from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import attendance_lines, summary_lines
 from rollout.core.presentation.watch_keys import Keyboard, pressed
 from rollout.core.run.events import RequestWord
-from rollout.core.run.state import Phase, RunState
+from rollout.core.run.state import RunState
 from rollout.core.text import documents
 from rollout.errors import StateError
 
@@ -52,42 +52,19 @@ def watch(session: Session, run: str) -> int:
     Example: `rollout watch`
     """
     journal = session.past()
-    name = named_run(session, journal, run)
+    name = chosen_run_at_work(session, journal, run)
     with ended_by_signals(), session.observers(journal) as observers, _keys(journal, name, observers) as keys:
-        state = _followed(journal, name, observers, keys)
-    if keys and keys.left:
+        watched = watch_run(journal, name, observers, keys, time.sleep, session.clock.now)
+    if watched is None:
         say(f"run {name} goes on without this terminal: `rollout watch {name}` shows it again")
         return 0
-    if state is None or state.phase is not Phase.ENDED:
-        _tell_no_controller(session, journal, state or replay(journal, name))
-        return 5
-    return exit_code(state) or 0
-
-
-def _followed(journal: Journal, run: str, observers: Sequence[Observer], keys: WatchKeys | None) -> RunState | None:
-    """The last state of the run that was seen; ``None``: it has no event."""
-    state = None
-    for batch in follow(journal, run, keys.wait if keys else time.sleep):
-        for event, before, after in batch:
-            state = after
-            for observer in observers:
-                observer.on_event(event, before, after)
-        if keys and keys.look(state):
-            return state
-    if state is not None and state.phase is Phase.ENDED:
-        for observer in observers:
-            observer.on_end(state)
-    return state
-
-
-def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> None:
-    """Print the state of a run without a controller, the last heartbeat, and how to continue the run."""
-    if session.output == "json":
-        click.echo(documents.line(no_controller_document(journal, state, session.clock.now())))
-        return
-    summary = summarize(state)
-    after = afterwards(journal, state, session.clock.now())
-    say("\n".join((*summary_lines(summary, after), *attendance_lines(summary, after))), err=True)
+    if watched.after is not None and session.output == "json":
+        click.echo(documents.line(no_controller_document(watched.state, watched.after)))
+    elif watched.after is not None:
+        summary = summarize(watched.state)
+        lines = (*summary_lines(summary, watched.after), *attendance_lines(summary, watched.after))
+        say("\n".join(lines), err=True)
+    return watched.exit_code
 
 
 # The keys.

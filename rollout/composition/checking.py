@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from rollout.adapters import kubelet_files
 from rollout.adapters.clock import SystemZones
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.local import why_not_run
@@ -19,6 +20,8 @@ from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.errors import InputError, Problem
+
+__all__ = ["check_project", "kubelet_files"]
 
 
 def check_project(folder: Path, ssh_config: Path | None, fleet: FleetSnapshot | None) -> CheckResult:

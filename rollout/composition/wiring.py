@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from rollout.adapters.journal_file import has_journal
@@ -38,12 +39,14 @@ if TYPE_CHECKING:
     from rollout.app.node_worker import NodeAccess
     from rollout.app.ports import ApiSources, Cluster, Interruption, Journal, Nodes, Observer, PastRuns, Target
     from rollout.app.runs import Tools
+    from rollout.core.model.approvals import Approval
     from rollout.core.model.inventory import Inventory
     from rollout.core.model.plan import Plan
     from rollout.core.model.regions import RegionStanding
     from rollout.core.model.report import Report
     from rollout.core.plans.fleet_comparison import Jumps
     from rollout.core.plans.required_back_ends import Needs
+    from rollout.core.presentation.waiting_plans import WaitingPlan
     from rollout.core.run.state import RunState
     from rollout.features.notices.asking import NoticeSender
     from rollout.features.regions.client.workers import RegionWorker, Scheduler
@@ -80,6 +83,7 @@ class Session:
         default=str, compare=False
     )  # repeats this call's options in proposed commands
     opened: list[SqlJournal] = field(default_factory=list, compare=False)  # the journal, once it is open
+    opening: RLock = field(default_factory=RLock, compare=False)  # several threads may be the first to need it
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -126,6 +130,11 @@ class Session:
 
         return LocalCommands(self.folder)
 
+    def approvals_of(self, plan: Plan, inventory: Inventory, plan_file: Path | None) -> tuple[Approval, ...]:
+        from rollout.composition.approving import approvals_of
+
+        return approvals_of(self, plan, inventory, plan_file)
+
     def check_unused(self, plan: Plan, reports: Mapping[str, Report]) -> None:
         from rollout.features.approvals.asking import check_not_used
 
@@ -135,6 +144,11 @@ class Session:
         from rollout.composition.approving import check_still_approved
 
         check_still_approved(self, state, inventory)
+
+    def waiting_plans(self, journal: PastRuns) -> tuple[WaitingPlan, ...]:
+        from rollout.composition.waiting_plans import waiting_plans
+
+        return waiting_plans(Path(), self.files(), journal)
 
     def check_back_ends(self, inventory: Inventory, needs: Needs) -> None:
         from rollout.composition.back_ends import check_backends
@@ -284,9 +298,10 @@ class Session:
 
     def journal(self) -> SqlJournal:
         """One for the whole command, also after it was closed: a database gives each command few connections."""
-        if not self.opened:
-            self.opened.append(self._journal())
-        return self.opened[0]
+        with self.opening:
+            if not self.opened:
+                self.opened.append(self._journal())
+            return self.opened[0]
 
     def _journal(self, doubt: Callable[[str], None] | None = None) -> SqlJournal:
         from rollout.adapters.journal import SqlJournal
@@ -299,8 +314,9 @@ class Session:
             raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
 
     def past(self) -> Journal:
-        """The journal, or one without runs if there is none: creates no journal."""
-        return self.journal() if self.opened or self._is_there() else NoJournal()
+        """The journal, or one without runs as long as there is none: creates no journal. Any thread may call it."""
+        with self.opening:
+            return self.journal() if self.opened or self._is_there() else NoJournal()
 
     def _is_there(self) -> bool:
         if self.shared is None and not has_journal(self.state):

@@ -17,8 +17,9 @@ from rollout.adapters.no_journal import NoJournal
 from rollout.app.backends import Backends
 from rollout.app.isolation import keep_nothing
 from rollout.app.node_worker import NodeAccess
-from rollout.app.ports import ApiSources, Cluster, Holder, Interruption, Journal, Nodes, Ran, Target, Worker
+from rollout.app.ports import ApiSources, Cluster, Holder, Interruption, Journal, Nodes, PastRuns, Ran, Target, Worker
 from rollout.app.runs import Tools
+from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Plan
@@ -26,6 +27,7 @@ from rollout.core.model.pods import PlacedPod
 from rollout.core.model.report import RemoteAnswer, Report
 from rollout.core.plans.fleet_comparison import Jumps
 from rollout.core.plans.required_back_ends import Needs
+from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState, Verb
@@ -148,7 +150,9 @@ class FakeCall:
     who: str = "me@here"
     kubeconfig: str = ""
     back_ends_fail: RolloutError | None = None
+    approvals: tuple[Approval, ...] = ()
     approvals_fail: RolloutError | None = None
+    waiting: tuple[WaitingPlan, ...] = ()
     api: Cluster | None = None
     broken: StateError | None = None
     opened: int = 0
@@ -192,12 +196,29 @@ class FakeCall:
     def access(self, _inventory: Inventory, names: Sequence[str]) -> NodeAccess:
         return NodeAccess("program", {name: Target(name, name) for name in names}, dict.fromkeys(names, False))
 
+    def patient(self) -> FakeCall:
+        return self
+
+    in_emergency = patient
+
+    @property
+    def place(self) -> Path:
+        return self.folder
+
+    def waiting_plans(self, journal: PastRuns) -> tuple[WaitingPlan, ...]:
+        assert journal is self._journal
+        return self.waiting
+
+    def approvals_of(self, _plan: Plan, _inventory: Inventory, _plan_file: Path | None) -> tuple[Approval, ...]:
+        self._check_approvals()
+        return self.approvals
+
     def past(self) -> Journal:
         if self.broken is not None:
             raise self.broken
         return self._journal
 
-    journal = past
+    journal = past_runs = past
 
     def journal_if_any(self) -> Journal:
         return self.without_journal(self.broken) if self.broken is not None else self._journal

@@ -17,8 +17,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
-from rollout.app.following import replay
-from rollout.app.run_documents import status_document
+from rollout.app.status import status_document, status_of
 from rollout.composition.wiring import Session
 from tests.bed.bed import Bed
 from tests.bed.node import Node
@@ -94,7 +93,7 @@ class Fleet:
         """The newest run, by its journal: what ``rollout status -o json`` prints, without a process."""
         journal = Session(self.folder / ".rollout", None, accept_new=False, output="json").past()
         newest, *_ = journal.runs()
-        return as_printed(status_document(journal, replay(journal, newest.run), time.time()))
+        return as_printed(status_document(status_of(journal, newest.run, time.time())))
 
     def fires(self, node: Node) -> None:
         """The timer of its guard elapses now: systemd starts the guard."""

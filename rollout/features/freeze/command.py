@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 
 import click
 
-from rollout.app.control import ALREADY_PAUSED, ask
-from rollout.app.ports import Journal, Note
-from rollout.app.reading import read_receipts
-from rollout.cli.options import echo_lines, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.options import echo_lines, reason_option, session_options, yes_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
-from rollout.composition.operators import operator
-from rollout.composition.wiring import Session, new_run_id
-from rollout.core.model.freeze import NodeFreeze
-from rollout.core.model.report import Outcome
-from rollout.core.presentation.drift_text import NotAsked
-from rollout.core.presentation.freeze_text import frozen_note, missed_note, unfrozen_note
-from rollout.core.run.events import RequestWord
+from rollout.cli.terminal import Terminal
+from rollout.composition.wiring import Session
 from rollout.core.text import documents
-from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import printable
-from rollout.errors import StateError, UsageError
-from rollout.features.freeze.asking import mark_fleet, next_token
+from rollout.features.freeze.asking import Marked, freeze_cluster, unfreeze_cluster
 from rollout.features.freeze.words import FreezeDocument, freeze_lines
 
 cluster_argument = click.argument("cluster")
@@ -42,7 +30,7 @@ def freeze(session: Session, cluster: str) -> int:
 
     Example: `rollout freeze rno --reason 'incident 4711'`
     """
-    return _mark(session, cluster, on=True)
+    return _shown(session, freeze_cluster(session, cluster, time.sleep))
 
 
 @registered("Lift the freeze of a cluster.", prints=(FreezeDocument,))
@@ -56,57 +44,15 @@ def unfreeze(session: Session, cluster: str, yes: bool) -> int:  # noqa: FBT001 
 
     Example: `rollout unfreeze rno --reason 'incident 4711 is over'`
     """
-    typed_confirmation(cluster, f"the nodes of {cluster} may be changed again", yes=yes)
-    return _mark(session, cluster, on=False)
+    return _shown(session, unfreeze_cluster(session, Terminal(session, yes), cluster))
 
 
-def _mark(session: Session, cluster: str, *, on: bool) -> int:
-    if not session.reason.strip():
-        raise UsageError(
-            "no-reason",
-            f"{'freeze' if on else 'unfreeze'} needs --reason",
-            hint="every controller that is refused shows it",
-        )
-    inventory = session.inventory_or_remembered(cluster)
-    journal = session.journal()
-    access = session.access(inventory, tuple(inventory.nodes))
-    with closing(session.nodes()) as nodes:
-        reports = read_receipts(access, nodes, keep=session.traces.keep)
-        token = next_token(journal, cluster, reports)
-        made = NodeFreeze(token, new_run_id(), operator(), session.reason)
-        _note(journal, cluster, frozen_note(made) if on else unfrozen_note(made))
-        paused = _pause(journal, cluster, made) if on else ""
-        answers = mark_fleet(access, nodes, made, on=on, keep=session.traces.keep)
-    done = [name for name, report in answers.items() if report.outcome is Outcome.DONE]
-    failed = tuple(
-        NotAsked(name, report.reference, printable(report.message, 300))
-        for name, report in answers.items()
-        if report.outcome is not Outcome.DONE
-    )
-    if failed:
-        _note(journal, cluster, missed_note(made, (each.node for each in failed), on=on))
-    found = FreezeDocument(cluster, on, made.name, token, fold(done), paused, failed)
+def _shown(session: Session, marked: Marked) -> int:
+    """The exit code."""
+    if marked.not_paused:
+        say(marked.not_paused, err=True)
     if session.output == "json":
-        click.echo(documents.page(found))
+        click.echo(documents.page(marked.document))
     else:
-        echo_lines(freeze_lines(found, len(done)))
-    return 4 if failed else 0
-
-
-def _note(journal: Journal, cluster: str, text: str) -> None:
-    journal.note(cluster, Note(time.time(), operator(), text))
-
-
-def _pause(journal: Journal, cluster: str, made: NodeFreeze) -> str:
-    """The run of this journal that is paused now, or ``""``. The nodes refuse a run that goes on."""
-    holder = journal.holder(cluster)
-    if holder is None or not holder.alive:
-        return ""
-    try:
-        asked = ask(journal, holder.run, RequestWord.PAUSE, made.who, f"frozen: {made.reason}", "", time.sleep)
-    except StateError as error:
-        if error.reference == ALREADY_PAUSED:
-            return holder.run
-        say(f"run {holder.run} is not paused: {error}", err=True)
-        return ""
-    return holder.run if asked.heard else ""
+        echo_lines(freeze_lines(marked.document))
+    return marked.document.exit_code

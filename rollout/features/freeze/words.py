@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rollout.core.model.frozen import dataclass
 from rollout.core.presentation.drift_text import NotAsked
 from rollout.core.text.message_folding import folded, for_all
-from rollout.core.text.nodesets import fold
+from rollout.core.text.nodesets import expand, fold
 from rollout.core.text.terminal import counted, printable
 
 
@@ -23,15 +23,19 @@ class FreezeDocument:
     paused: str
     failed: tuple[NotAsked, ...]
 
+    @property
+    def exit_code(self) -> int:
+        return 4 if self.failed else 0
 
-def freeze_lines(done: FreezeDocument, count: int) -> Iterator[str]:
-    """The document for people. ``count``: nodes that took it."""
+
+def freeze_lines(done: FreezeDocument) -> Iterator[str]:
+    """The document for people."""
     word = "frozen" if done.frozen else "unfrozen"
     if done.paused:
         yield f"run {done.paused} is paused; after the unfreeze `rollout continue` continues it"
     for why, names in folded({each.node: f"{each.message} [{each.reference}]" for each in done.failed}).items():
         yield f"not {word}: {counted(len(names), 'node')} {printable(fold(names), 160)}: {printable(for_all(why, names), 300)}"
-    yield f"{word}: {counted(count, 'node')} of {done.cluster}"
+    yield f"{word}: {counted(len(expand(done.marked)) if done.marked else 0, 'node')} of {done.cluster}"
     if done.failed:
         command = f"rollout {'freeze' if done.frozen else 'unfreeze'} {done.cluster}"
         yield f"once the other nodes answer, repeat: {command} --reason …"

@@ -10,13 +10,14 @@ from functools import partial
 
 import click
 
+from rollout.app.chosen_run import chosen_run
 from rollout.app.following import late_findings, late_of, replay
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Journal
 from rollout.app.revert import passed_lines, revert_by_journal, since_by_nodes
 from rollout.app.rollbacks import rollback_order
 from rollout.app.wave_gates import WaveGates
-from rollout.cli.options import echo_lines, known_run, reason_option, session_options
+from rollout.cli.options import echo_lines, reason_option, session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal, run_documents
@@ -75,7 +76,7 @@ def watch_late(session: Session, run: str, once: bool, every: str) -> int:  # no
     """
     seconds = _seconds(every)
     journal = session.past()
-    name = known_run(session, journal.listed(), run)
+    name = chosen_run(session, journal, run)
     with watching(journal, name), _watcher(session, journal, name) as watcher:
         if once:
             return _acted(session, journal, watcher, watcher.round())

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 
 import click
 
-from rollout.app.ports import Journal
 from rollout.cli.options import session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.operators import operator
-from rollout.composition.waiting_plans import waiting_plans
 from rollout.composition.wiring import Session
 from rollout.errors import UsageError
 from rollout.features.serve.asking import watch_controllers
@@ -44,44 +40,33 @@ def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - 
         raise UsageError("page-not-installed", "`rollout serve` needs the packages of the extra `page`", hint=hint)
     from rollout.web.server import serve as serve_pages
 
-    journal = opening(session)
-    journal()  # so that the first page does not wait for it
+    session.past()  # so that the first page does not wait for it
     say(
         "Open one of these addresses in a browser on this machine. Each works once, then a new one is printed. Ctrl-C ends it:"
     )
     who = operator() if control else ""
-    with _telling(session, journal):
-        plans = partial(waiting_plans, Path(), session.files())
-        serve_pages(journal, str(session.place), port, lambda line: say(f"  {line}"), who, plans, session.carried)
+    with _telling(session):
+        serve_pages(
+            session.past,
+            str(session.place),
+            port,
+            lambda line: say(f"  {line}"),
+            who,
+            session.waiting_plans,
+            session.carried,
+        )
     return 0
 
 
 @contextmanager
-def _telling(session: Session, journal: Callable[[], Journal]) -> Iterator[None]:
+def _telling(session: Session) -> Iterator[None]:
     """Tells people of controllers that die, if there are addresses."""
     stop = Event()
-    with session.notices(journal()) as senders:
+    with session.notices(session.past()) as senders:
         for sender in senders:
-            arguments = (journal, sender.tell, operator(), time.time, stop.wait)
+            arguments = (session.past, sender.tell, operator(), time.time, stop.wait)
             Thread(target=watch_controllers, args=arguments, daemon=True).start()
         try:
             yield
         finally:
             stop.set()
-
-
-def opening(session: Session) -> Callable[[], Journal]:
-    """Opens the journal once it is there: the first run may begin later."""
-    kept: list[Journal] = []
-    one_at_a_time = Lock()
-
-    def journal() -> Journal:
-        with one_at_a_time:
-            if not kept:
-                found = session.past()
-                if not session.opened:
-                    return found
-                kept.append(found)
-        return kept[0]
-
-    return journal

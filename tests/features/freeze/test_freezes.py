@@ -156,7 +156,7 @@ def test_a_record_that_no_agent_writes_is_still_a_freeze() -> None:
 def test_the_result_names_the_nodes_that_are_missing_and_the_command() -> None:
     failed = (NotAsked("n1", "unreachable", "no answer"), NotAsked("n2", "unreachable", "no answer"))
     assert list(
-        freeze_lines(FreezeDocument("c", frozen=True, name="f-1", token=7, marked="n3", paused="r1", failed=failed), 1)
+        freeze_lines(FreezeDocument("c", frozen=True, name="f-1", token=7, marked="n3", paused="r1", failed=failed))
     ) == [
         "run r1 is paused; after the unfreeze `rollout continue` continues it",
         "not frozen: 2 nodes n[1-2]: no answer [unreachable]",
