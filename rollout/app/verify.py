@@ -35,7 +35,7 @@ DRIFTED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedCluster:
     """Node → its differences; and the nodes that were not read."""
 
     checks: Mapping[str, NodeCheck]
@@ -46,13 +46,13 @@ class Verified:
         return DRIFTED if has_drift(self.checks) else 4 if self.unread else 0
 
 
-def verify_cluster(call: CallPorts, cluster: str, limit: str) -> Verified:
+def verify_cluster(call: CallPorts, cluster: str, limit: str) -> VerifiedCluster:
     """The nodes of ``limit`` (``""``: all) against what the journal last recorded of them."""
     access = access_within(call, cluster, limit)
     journal = call.past()
     known = last_confirmed(journal, cluster)
     with closing(call.nodes()) as nodes:
-        return Verified(*verify_fleet(access, nodes, known, call.keep, files_of_plans(journal)))
+        return VerifiedCluster(*verify_fleet(access, nodes, known, call.keep, files_of_plans(journal)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from rollout.core.run.state import Phase, RunState
 from rollout.core.text.documents import Inline
 
 
-class Leaver(Protocol):
+class WatchingOperator(Protocol):
     """The operator, who may leave before the run ends."""
 
     def wait(self, seconds: float) -> None:
@@ -43,7 +43,7 @@ def watch_run(
     journal: Journal,
     run: str,
     observers: Sequence[Observer],
-    operator: Leaver | None,
+    operator: WatchingOperator | None,
     wait: Callable[[float], None],
     now: Callable[[], float],
 ) -> Watched | None:

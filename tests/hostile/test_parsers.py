@@ -28,6 +28,7 @@ UNREACHED = {
     "features.regions.client.scheduler:_check_address": "the address of `--scheduler`, typed by the operator",
     "features.approvals.client.signatures:": "lines that ssh-keygen of this machine prints; tests/adapters runs it",
     "gates.alertmanager.asking:": "numbers and identities of silences that `alertmanager-silence` has read",
+    "app.check_kubelet:assumed_kubelet": "options of `rollout check --kubelet-config`, typed by the operator",
     "app.driver:": "takes values of a run; its text is an identity of ours",
     "app.following:": "run ids of ours in an order of ours, searched with `in`",
     "app.live_run:": "takes a run id that was found in the journal",

@@ -23,7 +23,6 @@ SAFE = {
     ("cli/stopping.py", "told"): "only for a message, asked by one thread",
     ("features/sequence/command.py", "refused"): "each thread writes the key of its own cluster",
     ("features/sequence/command.py", "broken"): "append is atomic, and read after the threads' end",
-    ("features/serve/command.py", "kept"): "under a lock",
     ("app/emergency_rounds.py", "ended"): "the latest of some times",
     ("core/model/gate_kinds.py", "_known"): "an entry point fills it before it starts a thread",
     ("core/plans/snapshot_codec.py", "contents"): "made by the call that fills it",
