@@ -22,7 +22,7 @@ from rollout.features.diagnose.rules.finding import (
 )
 from rollout.features.diagnose.rules.messages import over_qps
 from rollout.features.diagnose.rules.pull_errors import PullCause, read_error
-from rollout.features.diagnose.rules.pulls import Pull, convoys, registry
+from rollout.features.diagnose.rules.pulls import WAITED, Pull, convoys, registry
 from rollout.kubelet.runtimes.known import KNOWN
 
 _BARE = re.compile(r"desc = context canceled\W*$")
@@ -177,8 +177,12 @@ _FETCH_BEGIN = "the Pulling events of these pods, or when they came to the node:
 
 def qps_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
     released = {id(fact) for convoy in convoys(pulls) for pull in convoy.pulls for fact in pull.facts}
-    queued = {id(pull.ended) for pull in pulls if (pull.waited or 0.0) >= 60 and over_qps(pull.error)}
-    known = {id(pull.ended) for pull in pulls}
+    queued = {
+        id(pull.ended)
+        for pull in pulls
+        if pull.rejected_late or ((pull.waited or 0.0) >= WAITED and over_qps(pull.error))
+    }
+    at_once = {id(pull.ended) for pull in pulls if not pull.since_arrival and not pull.rejected_late}
     by_node: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_FAILED):
         if over_qps(fact["error"]):
@@ -191,13 +195,13 @@ def qps_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) ->
             cause += "It is a consequence: a blocked queue was released, and its pulls began in one burst. See serial-pull-queue."
             yield Finding("pull-qps-exceeded", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines))
             continue
-        if not any(id(fact) in known for fact in lines):
+        if not any(id(fact) in at_once for fact in lines):
             cause += "Whether a blocked queue was released at that moment (serial-pull-queue) is not known: no file has the beginning of these pulls."
             sure = Confidence.UNKNOWN if all(fact.at is None for fact in lines) else Confidence.CERTAIN
             id_ = "pull-qps-exceeded"
             yield Finding(id_, sure, nodes, since(lines), cause, proof(lines), fetch_next=_FETCH_BEGIN)
             continue
-        cause += "No queue was released at that moment: many pods started, or their back-offs ended together. The kubelet tries again."
+        cause += "They were rejected as soon as they began, so no queue held them: many pods started, or their back-offs ended together. The kubelet tries again."
         yield Finding(
             "pull-qps-exceeded", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines),
             target.plan(nodes, "registryPullQPS=20", "registryBurst=40"), "each kubelet restarts; the registry receives more pulls a second.",

@@ -117,7 +117,7 @@ def _of_convoys(queues: Sequence[tuple[Convoy, str]], cut: Sequence[Fact], targe
     if len(queues) > 1:
         cause += f" The same happened {counted(len(queues) - 1, 'more time')}."
     others = {registry(pull.image) for pull in behind if pull.image} - {registry(blocker.image)}
-    rejected = any(pull.came_late for pull in convoy.waited)
+    rejected = any(pull.came_late for pull in convoy.waited) or any(pull.rejected_late for pull in behind)
     shown = rejected or (others and not blocker.since_arrival)
     confidence = Confidence.CERTAIN if reason else Confidence.LIKELY if shown else Confidence.UNKNOWN
     fetch = "" if reason else _FETCH_ARRIVED if blocker.since_arrival else _FETCH_QUEUE
@@ -146,7 +146,7 @@ def _proof_of_queue(convoy: Convoy, left: Sequence[float]) -> str:
     """What proves that the pulls behind had not reached the runtime while the blocker ran; ``""``: nothing does."""
     if all(pull.since_arrival for pull in convoy.behind):
         return ""
-    if any(over_qps(pull.error) for pull in convoy.waited):
+    if any(pull.rejected_late for pull in convoy.behind) or any(over_qps(pull.error) for pull in convoy.waited):
         return f"`{QPS}` is decided when a pull leaves that queue, so these pulls had not reached the runtime."
     if any(DIALING in pull.error for pull in convoy.waited) and DIALING not in convoy.blocker.error:
         return "They found no runtime when they left the queue, so these pulls had not reached it before it stopped."

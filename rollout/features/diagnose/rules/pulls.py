@@ -32,6 +32,8 @@ FRESH = 5.0
 """Seconds before the end of the one in front, in which others begin and fail at once: they have waited for nothing."""
 HUNG = 5 * WAITED
 """Seconds from which a pull without an end counts, or from which a pod waits for a pull without a known beginning."""
+AT_ONCE, AT_ONCE_OF_EVENTS = 0.1, 3.0
+"""Seconds between a pull's ``Pulling`` and its ``pull QPS exceeded``: without a queue both are written at once, and events have whole seconds."""
 DRAINED = 0.5
 """The ends of pulls that leave a queue one by one take at most this share of the time over which they began. Slow pulls that
 ran side by side end as far apart as they began."""
@@ -79,6 +81,18 @@ class Pull:
     def came_late(self) -> bool:
         """Whether it ended before a runtime received it."""
         return over_qps(self.error) or DIALING in self.error
+
+    @property
+    def rejected_late(self) -> bool:
+        """Whether the limit of the rate rejected it a while after its ``Pulling``: it was in a queue, however short.
+
+        Events that count several times, or have ages only, do not show which ``Pulling`` belongs to which end.
+        """
+        if self.ended is None or self.since_arrival or not over_qps(self.error):
+            return False
+        clock, vague = self.begun.clock, self.begun.times > 1 or self.ended.times > 1
+        most = AT_ONCE_OF_EVENTS if clock == API_CLOCK else AT_ONCE
+        return self.end - self.start >= (WAITED if vague or clock.startswith(AGES) else most)
 
     @property
     def waited(self) -> float | None:
@@ -260,6 +274,8 @@ def _convoy(group: list[Pull]) -> Convoy | None:
     if not group:
         return None
     blocker, *rest = sorted(group, key=lambda pull: pull.start)
+    if any(pull.rejected_late for pull in rest):  # a queue held them, however short it was
+        return Convoy(blocker, tuple(pull for pull in rest if pull.start <= blocker.end - AT_ONCE))
     behind = tuple(pull for pull in rest if pull.start <= blocker.end - FRESH)
     spread = max((pull.start for pull in behind), default=blocker.start) - blocker.start
     held = max((blocker.end - pull.start for pull in behind), default=0.0)
