@@ -196,8 +196,9 @@ def _text(content: bytes) -> str:
         raise SpliceError("yaml-not-utf8", "the file is not UTF-8") from None
     if text.startswith("\ufeff"):
         raise SpliceError("yaml-bom", "the file begins with a byte order mark")
-    if yaml_words.STAND_IN in text:
-        raise SpliceError("yaml-unreadable", "the file contains the character U+E000")
+    for letter in yaml_words.STAND_INS:
+        if letter in text:
+            raise SpliceError("yaml-unreadable", f"the file contains the character U+{ord(letter):04X}")
     if "%" in text and re.search(r"^%", text, re.MULTILINE):
         raise SpliceError("yaml-directive", "the file contains a YAML directive")
     return text

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
-from rollout.kubelet.configuration.flags import FlagError, Flags, parse
+from rollout.kubelet.configuration.flag_values import is_label_value, is_qualified_name
+from rollout.kubelet.configuration.flags import FlagError, Flags, field_path, parse, parse_again
 from rollout.kubelet.configuration.outcome import Sources
 
 # ``--node-labels``: in the namespaces of Kubernetes a kubelet may set only some labels on its own Node.
@@ -32,9 +32,6 @@ _LABELS = (
     "topology.kubernetes.io/zone",
 )
 _CHECKED_SINCE = 25
-_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_LONGEST_PREFIX = 253
 
 
 def mistake(labels: Mapping[str, str], minor: int) -> str:
@@ -52,8 +49,8 @@ def mistake(labels: Mapping[str, str], minor: int) -> str:
         )
     if minor < _CHECKED_SINCE:
         return ""
-    bad = [key for key in labels if not _is_qualified(key)]
-    bad += [value for value in labels.values() if value and not _NAME.fullmatch(value)]
+    bad = [key for key in labels if not is_qualified_name(key)]
+    bad += [value for value in labels.values() if not is_label_value(value)]
     return f"invalid node labels: {'; '.join(repr(text) for text in bad)}" if bad else ""
 
 
@@ -64,13 +61,6 @@ def _namespace(key: str) -> str:
 
 def _within(namespace: str, parents: tuple[str, ...]) -> bool:
     return any(namespace == parent or namespace.endswith("." + parent) for parent in parents)
-
-
-def _is_qualified(key: str) -> bool:
-    prefix, separated, name = key.rpartition("/")
-    if separated and not (_PREFIX.fullmatch(prefix) and len(prefix) <= _LONGEST_PREFIX):
-        return False
-    return bool(_NAME.fullmatch(name))
 
 
 _WRAPPED_SINCE = 24
@@ -106,6 +96,18 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
     if message:
         raise findings.stop("bad-label", wrapped(findings, doing, message))
     return flags
+
+
+def read_again(sources: Sources, first: Flags, findings: Findings) -> Flags:
+    """The command line again, over the file: of its flags that set fields, those that are still found in it."""
+    try:
+        again = parse_again(sources.flags, findings.minor)
+    except FlagError as error:
+        raise findings.stop(error.reference, error.text) from None  # pflag prints it, and ends the process
+    for name, given in first.given.items():
+        if given != again.given.get(name) and field_path(name, findings.minor):
+            findings.swallowed_flag(given)
+    return again
 
 
 def set_gates(written: dict[str, bool], findings: Findings) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
@@ -25,6 +26,7 @@ _TYPE_META_STRUCT = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
 _PATHS = ("staticPodPath", "tlsCertFile", "tlsPrivateKeyFile", "resolvConf", "volumePluginDir", "podLogsDir")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SPACE = " \t\n\v\f\r\x85\xa0"
 
 
@@ -117,8 +119,11 @@ def decoded(value: Json, minor: int) -> Decoded:
 
 
 def with_absolute_paths(configuration: Object, file: File) -> Object:
-    """Makes relative paths absolute: they are relative to the file's directory (``KubeletConfigurationPathRefs``)."""
-    folder = posixpath.dirname(file.path)
+    """Makes relative paths absolute: they are relative to the file's directory (``KubeletConfigurationPathRefs``).
+
+    A relative name of the file itself is made absolute first (``loadConfigFile``); a service is started in ``/``.
+    """
+    folder = posixpath.join("/", posixpath.dirname(file.path))
     full = dict(configuration)
     for name in _PATHS:
         if name in full:
@@ -141,10 +146,11 @@ def _json(content: bytes) -> GoYamlDocument:
     def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         object_: dict[str, Any] = {}
         for name, value in pairs:
+            name = _without_surrogates(name)  # noqa: PLW2901 (as encoding/json reads it)
             if name in object_:
                 duplicates.append(Duplicate((name,), 0))
                 value = _both(object_[name], value)  # noqa: PLW2901 (the later one over the earlier)
-            object_[name] = value
+            object_[name] = _without_surrogates(value)
         return object_
 
     try:
@@ -158,6 +164,13 @@ def _json(content: bytes) -> GoYamlDocument:
     except json.JSONDecodeError as error:
         message = f"couldn't get version/kind; json parse error: {error.msg}"
         raise DocumentError(message, error.lineno, error.colno) from None
+
+
+def _without_surrogates(value: Any) -> Any:
+    """encoding/json reads half of a surrogate pair as U+FFFD. Maps are clean already."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    return [_without_surrogates(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _both(first: Any, second: Any) -> Any:

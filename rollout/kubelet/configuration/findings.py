@@ -82,6 +82,13 @@ class Findings:
         text = f"`{dotted(path)}` is written twice{earlier}; the last one counts"
         self.messages.append(Message(MessageLevel.POLICY, "duplicate-key", text, where))
 
+    def swallowed_flag(self, given: str) -> None:
+        """Ours: the kubelet gives no message."""
+        message = (
+            f"`{given}` has no effect: the switch before it takes it as its value; write `=true` behind the switch"
+        )
+        self.messages.append(Message(MessageLevel.POLICY, "flag-without-effect", message))
+
     def second_document(self, file: File, line: int) -> None:
         """Ours: the kubelet gives no message. ``line`` 0: there is none."""
         if line:

@@ -61,13 +61,27 @@ def _quoted(line: str, start: int) -> tuple[str, int]:
 Set = Callable[[str, Any], Any]
 """The given text and the value so far (``None`` at first) → the new value; ``GoValueError`` with Go's text."""
 
-_TAINT_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
-_TAINT_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_LONGEST_PREFIX = 253
 _TAINTS_ADD_SINCE = 23
 """From this minor on the flag sets the field ``registerWithTaints``."""
 
 _SEVERITIES = frozenset({"INFO", "WARNING", "ERROR", "FATAL"})
-_EFFECTS = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
+EFFECTS = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
+
+
+def is_qualified_name(text: str) -> bool:
+    """``IsQualifiedName`` of apimachinery: the key of a label or a taint."""
+    prefix, separated, name = text.rpartition("/")
+    if separated and not (_PREFIX.fullmatch(prefix) and len(prefix) <= _LONGEST_PREFIX):
+        return False
+    return bool(_NAME.fullmatch(name))
+
+
+def is_label_value(text: str) -> bool:
+    """``IsValidLabelValue``: of a label or a taint."""
+    return not text or bool(_NAME.fullmatch(text))
 
 
 def _duration(text: str, _: Any) -> str:
@@ -157,9 +171,9 @@ def _added_taints(text: str, _: Any) -> list[dict[str, str]]:
 def _taint(text: str) -> dict[str, str]:
     pair, colon, effect = text.partition(":")
     key, equals, value = pair.partition("=")
-    if colon and ":" not in effect and effect not in _EFFECTS:
+    if colon and ":" not in effect and effect not in EFFECTS:
         raise GoValueError(f"invalid taint effect: {effect}, unsupported taint effect")
-    fits = _TAINT_KEY.fullmatch(key) and _TAINT_VALUE.fullmatch(value) and (colon or not equals)
+    fits = is_qualified_name(key) and is_label_value(value) and (colon or not equals)
     if not fits or ":" in effect:
         raise GoValueError(f"invalid taint spec: {text}")
     return {"key": key, **({"value": value} if value else {}), "effect": effect}
@@ -209,19 +223,36 @@ def _plain_flag(read: Callable[[str], Any]) -> Set:
     return set_
 
 
-def _modules(text: str, _: Any) -> str:
-    """``--vmodule``: ``file=2,other=3``."""
+def _klog_modules(text: str, _: Any) -> str:
+    """``--vmodule`` of klog, until 1.22: ``file=2,other=3``; the last one counts."""
     for part in (part for part in text.split(",") if part):
         name, _, level = part.partition("=")
-        if not name or not re.fullmatch(r"[-+]?[0-9]+", level, re.ASCII):
+        try:
+            number = go_values.decimal_integer(level, 32)
+        except GoValueError:
+            number = None
+        if not name or number is None:
             raise GoValueError("syntax error: expect comma-separated list of filename=N")
-        if int(level) < 0:
+        if number < 0:
             raise GoValueError("negative value for vmodule level")
     return text
 
 
+def _modules(text: str, before: Any) -> str:
+    """``--vmodule`` of component-base, from 1.23 on (``logs/api/v1/pflags.go``): each one adds to those before."""
+    for part in (part for part in text.split(",") if part):
+        name, _, level = part.partition("=")
+        if not name or not level or "=" in level:
+            raise GoValueError(f"{go_values.quoted(part)} does not have the pattern=N format")
+        try:
+            go_values.decimal_unsigned(level, 31)
+        except GoValueError as error:
+            raise GoValueError(f"parsing verbosity in {go_values.quoted(part)}: {error}") from None
+    return f"{before},{text}" if before else text
+
+
 def _severity(text: str, _: Any) -> str:
-    return text if text.upper() in _SEVERITIES else str(go_values.integer(text, 32))
+    return text if text.upper() in _SEVERITIES else str(go_values.decimal_integer(text, 32))
 
 
 def _quantity(text: str, _: Any) -> str:
@@ -258,7 +289,7 @@ KINDS: Mapping[str, Set] = {
     "int64": lambda text, _: go_values.integer(text, 64),
     "ip": _ip,
     "labels": _labels,
-    "level": lambda text, _: go_values.integer(text, 32),
+    "level": lambda text, _: go_values.decimal_unsigned(text, 31),
     "modules": _modules,
     "pair": _one_pair,
     "pairs": _map,
@@ -275,7 +306,7 @@ KINDS: Mapping[str, Set] = {
 }
 """By the kind in the table of flags."""
 
-_PLAIN_SWITCHES = (
+GLOBAL_SWITCHES = (
     "--add-dir-header",
     "--alsologtostderr",
     "--docker-only",
@@ -288,19 +319,26 @@ _PLAIN_SWITCHES = (
     "--skip-log-headers",
     "--storage-driver-secure",
 )
+"""The switches of klog and cAdvisor (``AddGlobalFlags``)."""
 
 _BY_NAME: Mapping[str, Set] = {
     "--application-metrics-count-limit": _plain_flag(lambda text: go_values.integer(text, 64)),
     "--global-housekeeping-interval": _plain_flag(go_values.duration),
     "--housekeeping-interval": _plain_flag(go_values.duration),
     "--storage-driver-buffer-duration": _plain_flag(go_values.duration),
-    **dict.fromkeys(_PLAIN_SWITCHES, _plain_flag(go_values.boolean)),
+    **dict.fromkeys(GLOBAL_SWITCHES, _plain_flag(go_values.boolean)),
 }
 """Flags that klog and cAdvisor register with Go's own package."""
+
+_KLOG_UNTIL = 22
+"""From the next minor on component-base parses these two itself."""
+_KLOG: Mapping[str, Set] = {"level": lambda text, _: go_values.decimal_integer(text, 32), "modules": _klog_modules}
 
 
 def setter(name: str, kind: str, minor: int) -> Set:
     """How a flag parses its text."""
     if kind == "taints" and minor >= _TAINTS_ADD_SINCE:
         return _added_taints
+    if minor <= _KLOG_UNTIL and kind in _KLOG:
+        return _KLOG[kind]
     return _BY_NAME.get(name) or KINDS[kind]

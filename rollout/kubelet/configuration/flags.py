@@ -6,14 +6,14 @@ Words that are no flags are fatal in a later step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import schema
-from rollout.kubelet.configuration.flag_values import setter
+from rollout.kubelet.configuration.flag_values import GLOBAL_SWITCHES, setter
 from rollout.kubelet.configuration.go_values import GoValueError, duration, quoted
 from rollout.kubelet.configuration.schema import FieldType, Form
 
@@ -63,8 +63,8 @@ class Malformed:
     at: int
 
 
-def tokens(words: Sequence[str]) -> Iterator[FlagToken | Stray | Malformed]:
-    """The whole command line without the program, from left to right."""
+def tokens(words: Sequence[str], hungry: Collection[str] = ()) -> Iterator[FlagToken | Stray | Malformed]:
+    """The whole command line without the program, from left to right. ``hungry``: switches that take a word as well."""
     at = 0
     while at < len(words):
         word = words[at]
@@ -75,7 +75,7 @@ def tokens(words: Sequence[str]) -> Iterator[FlagToken | Stray | Malformed]:
             yield Stray(at)
             at += 1
         elif word[1] == "-":
-            token = _long(words, at)
+            token = _long(words, at, hungry)
             yield token
             at = token.end if isinstance(token, FlagToken) else at + 1
         else:
@@ -91,12 +91,16 @@ def takes_word(flag: fields.Flag) -> bool:
     return flag.kind != "bool" and flag.name != "--version"
 
 
-def _long(words: Sequence[str], at: int) -> FlagToken | Malformed:
+def _long(words: Sequence[str], at: int, hungry: Collection[str]) -> FlagToken | Malformed:
     written, equals, value = words[at][2:].partition("=")
     if not written or written[0] == "-":
         return Malformed(at)
     name = f"--{written.replace('_', '-')}"
-    return FlagToken(name, value, at, at + 1) if equals else FlagToken(name, *_following(words, at, fields.flag(name)))
+    if equals:
+        return FlagToken(name, value, at, at + 1)
+    flag = fields.flag(name)
+    alone = flag is not None and not takes_word(flag) and name not in hungry
+    return FlagToken(name, "true", at, at + 1) if alone else FlagToken(name, *_following(words, at, flag is not None))
 
 
 def _shorts(words: Sequence[str], at: int) -> Iterator[FlagToken]:
@@ -115,16 +119,14 @@ def _shorts(words: Sequence[str], at: int) -> Iterator[FlagToken]:
             yield FlagToken(name, rest, at, at + 1, shorts)
             return
         else:
-            yield FlagToken(name, *_following(words, at, flag), shorts)
+            yield FlagToken(name, *_following(words, at, flag is not None), shorts)
             return
 
 
-def _following(words: Sequence[str], at: int, flag: fields.Flag | None) -> tuple[str | None, int, int]:
+def _following(words: Sequence[str], at: int, known: bool) -> tuple[str | None, int, int]:  # noqa: FBT001 (of a flag)
     """The value of a flag that was given without ``=``, and the span of its words."""
-    if flag is not None and not takes_word(flag):
-        return "true", at, at + 1
     following = words[at + 1] if at + 1 < len(words) else None
-    if following is None or (flag is None and following.startswith("-")):
+    if following is None or (not known and following.startswith("-")):
         return None, at, at + 1
     return following, at, at + 2
 
@@ -166,6 +168,22 @@ def parse(words: Sequence[str], minor: int) -> Flags:
                 raise FlagError("bad-flag", f"bad flag syntax: {words[at]}")
             case FlagToken():
                 _take(flags, token, words[token.start], minor)
+    return flags
+
+
+def parse_again(words: Sequence[str], minor: int) -> Flags:
+    """The same words as a kubelet with a file or a folder of drop-ins parses them over these, or ``FlagError``.
+
+    For this it makes a second set of flags in which those of klog and cAdvisor do nothing (``newFakeFlagSet`` and
+    ``kubeletConfigFlagPrecedence`` in ``cmd/kubelet/app/server.go``, the same from 1.20.2 to 1.36.3). A switch among
+    them has lost its nature there: without ``=`` it takes the next word, whatever that is. ``--help`` is not in it.
+    """
+    flags = Flags()
+    for token in tokens(words, GLOBAL_SWITCHES):
+        if isinstance(token, FlagToken) and token.name == "--help":
+            raise FlagError("no-start", "pflag: help requested")
+        if isinstance(token, FlagToken) and not (token.name in GLOBAL_SWITCHES and token.value is not None):
+            _take(flags, token, words[token.start], minor)
     return flags
 
 
@@ -242,7 +260,8 @@ def _as_field(name: str, value: Any, kind: FieldType, full: Mapping[str, Any]) -
         return {**(full.get("featureGates") or {}), **value}
     if name == "--vmodule":
         pairs = (part.partition("=") for part in value.split(",") if part)
-        return [{"filePattern": pattern, "verbosity": int(level)} for pattern, _, level in pairs]
+        before = (full.get("logging") or {}).get("vmodule") or []
+        return [*before, *({"filePattern": pattern, "verbosity": int(level)} for pattern, _, level in pairs)]
     return duration(value) if kind.form is Form.NANOSECONDS else value
 
 

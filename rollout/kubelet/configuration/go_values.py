@@ -6,7 +6,6 @@ Sources: strconv and time of Go 1.15 to 1.24, pflag 1.0.5. Errors are ``GoValueE
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 
 from rollout.core.text import durations
@@ -18,6 +17,7 @@ _FLOAT = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _DECIMAL = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_DIGITS = re.compile(r"[0-9]+", re.ASCII)
 _MOST_DIGITS = 4000
 """Python reads no longer number. Go's is out of range much earlier, except for leading zeros."""
 _INTEGER = re.compile(r"[-+]?(?:0[xX]_?[0-9a-fA-F_]+|0[bB]_?[01_]+|0[oO]?_?[0-7_]*|[1-9][0-9_]*|0)", re.ASCII)
@@ -30,9 +30,33 @@ class GoValueError(ValueError):
     """Not a value of that type; the text is Go's."""
 
 
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+
+
 def quoted(text: str) -> str:
-    """Go's ``%q`` for text without exotic characters: double quotes, escapes as in JSON."""
-    return json.dumps(text, ensure_ascii=False)
+    """Go's ``%q``. A byte that is not UTF-8 is half of a surrogate pair here, as Python reads such words."""
+    return f'"{"".join(map(_quoted_letter, text))}"'
+
+
+def _quoted_letter(letter: str) -> str:
+    number = ord(letter)
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    if number < 0x80 or 0xDC80 <= number <= 0xDCFF:
+        return f"\\x{number & 0xFF:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def boolean(text: str) -> bool:
@@ -63,10 +87,24 @@ def _integer(text: str) -> int:
 
 def atoi(text: str) -> int:
     """``strconv.Atoi``: base 10, 64 bits."""
-    if not _DECIMAL.fullmatch(text):
-        raise GoValueError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
-    if len(text) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
-        raise GoValueError(f"strconv.Atoi: parsing {quoted(text)}: value out of range")
+    return _in_base_10("Atoi", _DECIMAL, text, -(2**63), 2**63)
+
+
+def decimal_integer(text: str, bits: int) -> int:
+    """``strconv.ParseInt`` with base 10, as klog calls it."""
+    return _in_base_10("ParseInt", _DECIMAL, text, -(2 ** (bits - 1)), 2 ** (bits - 1))
+
+
+def decimal_unsigned(text: str, bits: int) -> int:
+    """``strconv.ParseUint`` with base 10: without a sign."""
+    return _in_base_10("ParseUint", _DIGITS, text, 0, 2**bits)
+
+
+def _in_base_10(function: str, form: re.Pattern[str], text: str, least: int, beyond: int) -> int:
+    if not form.fullmatch(text):
+        raise GoValueError(f"strconv.{function}: parsing {quoted(text)}: invalid syntax")
+    if len(text) > _MOST_DIGITS or not least <= int(text) < beyond:
+        raise GoValueError(f"strconv.{function}: parsing {quoted(text)}: value out of range")
     return int(text)
 
 
@@ -119,12 +157,18 @@ _LONGEST_NUMBER = 100
 """Characters. Leading zeros count; more of them than this are not read, and no kubelet's file has them."""
 
 _INT64 = 2**63
+_STRICT_RANGES_SINCE = 22
 
 
-def cpu_list_error(listed: str) -> str:
-    """The error for the first part that is no number, or ``""``. A part with two dashes is skipped."""
+def cpu_list_error(listed: str, minor: int) -> str:
+    """The error for the first bad part, or ``""``.
+
+    Until 1.21 a part with two dashes is skipped, and a range may be turned around (``cm/cpuset`` of 1.20.2 and
+    1.21.4); later ones refuse both (1.22.6 to 1.36, from 1.27 on with another sign).
+    """
+    strict = minor >= _STRICT_RANGES_SINCE
     for part in listed.split(","):
-        bounds = part.split("-")
+        bounds = part.split("-", 1) if strict else part.split("-")
         if len(bounds) > 2:
             continue
         for bound in bounds:
@@ -132,12 +176,15 @@ def cpu_list_error(listed: str) -> str:
                 return f"strconv.Atoi: parsing {quoted(bound)}: invalid syntax"
             if len(bound) > _LONGEST_NUMBER or not -_INT64 <= int(bound) < _INT64:
                 return f"strconv.Atoi: parsing {quoted(bound)}: value out of range"
+        first, last = int(bounds[0]), int(bounds[-1])
+        if strict and first > last:
+            return f"invalid range {quoted(part)} ({first} {'>' if minor >= 27 else '>='} {last})"
     return ""
 
 
 def cpus(listed: str) -> int:
-    """The number of CPUs in a list. ``ValueError``: the list has a ``cpu_list_error``."""
-    error = cpu_list_error(listed)
+    """The number of CPUs in a list of any minor. ``ValueError``: no minor can read it (``cpu_list_error``)."""
+    error = cpu_list_error(listed, _STRICT_RANGES_SINCE - 1)
     if error:
         raise ValueError(error)
     parts = (part.split("-") for part in listed.split(","))

@@ -54,6 +54,8 @@ _NOT_TOGETHER = (
     (32, "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores"),
     (32, "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa"),
 )
+NO_THRESHOLDS = frozenset({"0%", "100%"})
+"""Of a signal of eviction these two mean that it has no threshold (``parseThresholdStatement``)."""
 _NONE_ASKS_NOTHING = 28
 """From this minor on a topology manager of policy ``none`` ignores all options."""
 
@@ -117,6 +119,8 @@ def memory_policy(checked: Checked, flags: Flags) -> Iterator[Complaint]:
         return
     counts = not flags.values.get("--experimental-allocatable-ignore-eviction")
     threshold = str(checked.inner("evictionHard").get("memory.available", "0")) if counts else "0"
+    if threshold in NO_THRESHOLDS:
+        threshold = "0"
     if threshold.endswith("%"):
         return  # depends on the host's memory
     kept = (checked.inner(name).get("memory", "0") for name in ("kubeReserved", "systemReserved"))

@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from rollout.kubelet.configuration import go_values
 from rollout.kubelet.configuration.flags import Flags
+from rollout.kubelet.configuration.go_urls import UrlError, scheme_of
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint
 
@@ -144,14 +145,33 @@ def seccomp(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def endpoints(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """Runtime and image service are reached through Unix sockets only (``GetAddressAndDialer``)."""
+    """Runtime and image service are reached through Unix sockets only, dockershim's too (``PreInitRuntimeService``).
+
+    Source: ``parseEndpointWithFallbackProtocol`` (``pkg/kubelet/util/util_unix.go`` of 1.20.2, 1.23 to 1.28; later
+    cri-client): a path without a scheme is a socket.
+    """
     for field, flag in (
         ("containerRuntimeEndpoint", "--container-runtime-endpoint"),
         ("imageServiceEndpoint", "--image-service-endpoint"),
     ):
-        endpoint = checked.text(field) or flags.text(flag)
-        if endpoint.startswith("tcp://"):
-            yield Complaint(field, "only support unix socket endpoint")
+        message = _no_socket(checked.text(field) or flags.text(flag))
+        if message:
+            yield Complaint(field, message)
+
+
+def _no_socket(endpoint: str) -> str:
+    try:
+        scheme = scheme_of(endpoint)
+    except UrlError:
+        scheme = ""
+    if not scheme:
+        try:
+            scheme = scheme_of(f"unix://{endpoint}")
+        except UrlError as error:
+            return str(error)
+    if scheme == "tcp":
+        return "only support unix socket endpoint"
+    return "" if scheme == "unix" else f"protocol {quoted(scheme)} not supported"
 
 
 def address(checked: Checked, _: Flags) -> Iterator[Complaint]:

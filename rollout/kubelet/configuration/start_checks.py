@@ -29,6 +29,8 @@ _SIGNALS = frozenset({
 })  # fmt: skip
 _CONTAINERFS = frozenset({"containerfs.available", "containerfs.inodesFree"})
 _CONTAINERFS_SINCE = 29
+_SHARES_SINCE = 23
+"""1.20.2 compares the share with 100, so that only more than 10000 % are refused; 1.23.15 with 1. Not known between."""
 _PERCENT = re.compile(r"[-+]?[0-9]+", re.ASCII)
 
 Texts = Mapping[str, str]
@@ -85,13 +87,13 @@ def _thresholds(statements: Texts, minor: int) -> Iterator[str]:
     """The signals with a threshold: 0 % and 100 % are no thresholds."""
     for signal, value in sorted(statements.items()):
         _known(signal, minor)
-        if value in {"0%", "100%"}:
+        if value in manager_checks.NO_THRESHOLDS:
             continue
         if value.endswith("%"):
             percent = go_values.decimal(value.rstrip("%"))
             if percent < 0:
                 raise GoValueError(f"eviction percentage threshold {signal} must be >= 0%: {value}")
-            if percent / 100 > 100:  # the kubelet compares a hundredth of it
+            if percent / 100 > (1 if minor >= _SHARES_SINCE else 100):
                 raise GoValueError(f"eviction percentage threshold {signal} must be <= 100%: {value}")
         elif quantities.parse(value).amount <= 0:
             raise GoValueError(f"eviction threshold {signal} must be positive: {value}")
@@ -217,11 +219,6 @@ def _system_cgroups(checked: Checked, _: Flags) -> Iterator[Complaint]:
         yield Complaint("systemCgroups", 'Failed to start ContainerManager system container cannot be root ("/")')
 
 
-def _endpoints(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    if _remote(checked, flags):
-        yield from serving_checks.endpoints(checked, flags)
-
-
 def _eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
     message = eviction(
         checked.inner("evictionHard"),
@@ -313,7 +310,7 @@ _STEPS: tuple[tuple[str, tuple[Check, ...]], ...] = (
     ("", (_cpus,)),
     (_RUN, (_reservations, _hard_eviction, _qos, manager_checks.options_without_gate, manager_checks.topology_options)),
     (_RUN, (_cpu_policy, manager_checks.cpu_options, manager_checks.memory_policy, _answer_in_time)),
-    (_RUN, (_endpoints, serving_checks.node_ips, serving_checks.seccomp)),
+    (_RUN, (serving_checks.endpoints, serving_checks.node_ips, serving_checks.seccomp)),
     (_NEW, (_runtime, _sync, _iptables, _eviction, _change_detection, _log_manager, _sysctls)),
     ("", (_allocatable, _system_cgroups, serving_checks.http2)),
     (_RUN, (_run_once,)),

@@ -11,7 +11,7 @@ from typing import Any
 
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import drop_ins, feature_gates, schema, start_checks
-from rollout.kubelet.configuration.command_line import gate_reference, read_flags, set_gates, wrapped
+from rollout.kubelet.configuration.command_line import gate_reference, read_again, read_flags, set_gates, wrapped
 from rollout.kubelet.configuration.config_file import (
     LoadError,
     check_kind,
@@ -26,7 +26,7 @@ from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
 from rollout.kubelet.configuration.flags import Flags, field_path, with_flags
 from rollout.kubelet.configuration.go_values import cpus
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Layer, Origin, Sources
-from rollout.kubelet.configuration.validation import allocatable, policies, ranges
+from rollout.kubelet.configuration.validation import allocatable, logging, policies, ranges
 from rollout.kubelet.configuration.validation.checked import Check, Checked, Complaint
 from rollout.kubelet.versions import Version
 
@@ -223,13 +223,10 @@ def outcome(version: Version, sources: Sources) -> KubeletOutcome:
     findings = Findings(version.minor)
     try:
         configuration, flags = _configured(sources, findings)
-        checked = Checked(configuration, findings.minor, sources.cgroup_v1)
-        complained = complaints(checked)
-        for complaint in complained:
-            message = wrapped(findings, "failed to validate kubelet configuration, error", complaint.text)
-            findings.fatal("invalid-configuration", message, findings.place_of(complaint.field), complaint.field)
-        if complained:
-            raise KubeletStoppedError
+        checked = Checked(configuration, findings.minor, sources.cgroup_v1, flags.values)
+        if findings.minor >= logging.FIRST_SINCE:
+            _refuse(tuple(logging.logging(checked)), "initialize logging", findings)
+        _refuse(complaints(checked), "failed to validate kubelet configuration, error", findings)
         refused = start_checks.refusal(checked, flags)
         if refused is not None:
             raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field), refused.field)
@@ -246,16 +243,27 @@ def outcome(version: Version, sources: Sources) -> KubeletOutcome:
     )
 
 
+def _refuse(complained: tuple[Complaint, ...], doing: str, findings: Findings) -> None:
+    for complaint in complained:
+        message = wrapped(findings, doing, complaint.text)
+        findings.fatal("invalid-configuration", message, findings.place_of(complaint.field), complaint.field)
+    if complained:
+        raise KubeletStoppedError
+
+
 def _configured(sources: Sources, findings: Findings) -> tuple[Object, Flags]:
     flags = read_flags(sources, findings)
     configuration = base(sources.config, flags, findings)
     if sources.drop_ins is not None:
         configuration = with_drop_ins(configuration, sources, sources.drop_ins, findings)
-    configuration = with_flags(configuration, flags, findings.minor)
-    for name in flags.values:
+    over = flags
+    if sources.config is not None or sources.drop_ins is not None:
+        over = read_again(sources, flags, findings)
+        configuration = with_flags(configuration, over, findings.minor)
+    for name in over.values:
         path = field_path(name, findings.minor)
         if path:
-            findings.origins[path[0]] = Origin(Layer.FLAG, flags.given[name])
+            findings.origins[path[0]] = Origin(Layer.FLAG, over.given[name])
     set_gates(configuration.get("featureGates") or {}, findings)
     return configuration, flags
 
@@ -286,8 +294,7 @@ _CHECKS: tuple[Check, ...] = (
     allocatable.oom_kill,
     allocatable.user_namespaces,
     policies.hidden_metrics,
-    policies.log_format,
-    policies.log_options,
+    logging.logging,
     policies.tracing,
     allocatable.throttling,
     allocatable.reservation_policy,

@@ -77,8 +77,11 @@ class GoYamlDocument:
 
 def read(content: bytes) -> GoYamlDocument:
     """The first document, or ``DocumentError``."""
-    if yaml_words.STAND_IN.encode() in content:
-        raise DocumentError("rollout cannot judge a document with the character U+E000")
+    for letter in yaml_words.STAND_INS:
+        if letter.encode() in content:
+            raise DocumentError(f"rollout cannot judge a document with the character U+{ord(letter):04X}")
+    if content.startswith(2 * yaml_words.BYTE_ORDER_MARK):
+        raise DocumentError("rollout cannot judge a document that begins with two byte order marks")
     loader = _LOADER(yaml_words.prepared(content))
     try:
         return _Reader(loader.get_event).document()

@@ -11,31 +11,38 @@ import base64
 import binascii
 import re
 
-# Where Go's YAML scanner reads a plain word in braces or brackets differently from libyaml. Go's scanner is an
-# older copy of libyaml.
+# Where Go's YAML scanner reads differently from libyaml. Go's scanner is an older copy of libyaml.
 #
-# * A colon ends a word only before a blank: ``[fd00::]`` contains the text ``fd00::``. libyaml ends the word there.
-# * A question mark ends a word everywhere: ``[a?b]`` is an error. libyaml reads it as a part of the word.
+# * A colon ends a plain word in braces or brackets only before a blank: ``[fd00::]`` contains the text ``fd00::``.
+#   libyaml ends the word there.
+# * A question mark ends such a word everywhere: ``[a?b]`` is an error. libyaml reads it as a part of the word.
+# * A byte order mark that begins a line is a part of the word behind it. libyaml skips it. (``is_bom`` in
+#   ``yamlprivateh.go`` looks at the first bytes of the buffer, not at the place that is read.)
 #
-# So each such colon is replaced by a letter of the private use area before libyaml reads, and restored
-# afterwards. All positions stay. In block style, in quotes and in comments the replacement changes nothing, so
-# it needs no context. Source: ``yaml_parser_scan_plain_scalar`` in ``vendor/gopkg.in/yaml.v2/scannerc.go`` of
+# So each such colon and each byte order mark after the first character is replaced by a letter of the private use
+# area before libyaml reads, and restored afterwards. All positions stay. Where both scanners agree (in block style, in
+# quotes, in comments) the replacement changes nothing, so it needs no context. Source:
+# ``yaml_parser_scan_plain_scalar`` and ``yaml_parser_scan_to_next_token`` in ``vendor/gopkg.in/yaml.v2/scannerc.go`` of
 # 1.20.2.
 
 
-STAND_IN = "\ue000"
-"""A document that contains this letter cannot be prepared."""
+COLON, MARK = "\ue000", "\ue001"
+STAND_INS = (COLON, MARK)
+"""A document that contains one of these letters cannot be prepared."""
 _COLON = re.compile(rb"""(?<=[^\s,\[\]{}"'?]):(?=[,\[\]{}])""")
+BYTE_ORDER_MARK = "\ufeff".encode()
 
 
 def prepared(content: bytes) -> bytes:
     """The input for libyaml in place of ``content``."""
-    return _COLON.sub(STAND_IN.encode(), content)
+    start = BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b""
+    rest = content.removeprefix(start).replace(BYTE_ORDER_MARK, MARK.encode())
+    return start + _COLON.sub(COLON.encode(), rest)
 
 
 def restored(text: str) -> str:
     """A word of a prepared document as it is in the original document."""
-    return text.replace(STAND_IN, ":")
+    return text.replace(COLON, ":").replace(MARK, "\ufeff")
 
 
 def stops_at(text: str) -> bool:

@@ -231,3 +231,14 @@ def test_relative_paths_are_relative_to_the_file() -> None:
 def test_the_second_document_is_not_read() -> None:
     assert started("1.20.2", "maxPods: 5\n---\nmaxPods: : :\n").effective["maxPods"] == 5
     assert not started("1.20.2", f"---\n---\n{HEAD}", bare=True).starts
+
+
+def test_half_of_a_surrogate_pair_in_json_is_the_replacement_character() -> None:
+    written = (
+        '{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "clusterDomain": "a\\ud800",'
+        ' "clusterDNS": ["\\udc00"], "kubeReserved": {"cpu": "1"}, "providerID": "\\ud83d\\ude00", "\\ud800": 1}'
+    )
+    found = started("1.30.1", written, bare=True)
+    effective = found.effective
+    assert (effective["clusterDomain"], effective["clusterDNS"]) == ("a\ufffd", ["\ufffd"])
+    assert (effective["providerID"], found.ignored) == ("\U0001f600", ("\ufffd",))

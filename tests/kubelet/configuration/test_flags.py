@@ -167,6 +167,31 @@ def test_flags_of_logging_set_its_fields_from_1_23_on() -> None:
         ]
 
 
+def test_a_bare_switch_of_klog_takes_the_next_word_where_there_is_a_file() -> None:
+    """A kubelet with a file reads its command line twice; the second time ``--alsologtostderr`` is no switch."""
+    words = ("--alsologtostderr", "--serialize-image-pulls=false", "--max-pods=9")
+    found = started("1.20.2", "", *words)
+    assert (found.effective["serializeImagePulls"], found.effective["maxPods"]) == (True, 9)
+    assert said(found, MessageLevel.POLICY) == [
+        (
+            "`--serialize-image-pulls=false` has no effect: the switch before it takes it as its value; "
+            "write `=true` behind the switch"
+        )
+    ]
+    assert started("1.20.2", None, *words).effective["serializeImagePulls"] is False
+    assert started("1.20.2", "", "--alsologtostderr=true", *words[1:]).effective["serializeImagePulls"] is False
+    cadvisor = started("1.36.3", "", "--log-cadvisor-usage", "--max-pods", "9")
+    assert cadvisor.effective["maxPods"] == 110
+    assert started("1.36.3", None, "--log-cadvisor-usage", "--max-pods", "9").effective["maxPods"] == 9
+
+
+def test_such_a_switch_cannot_be_the_last_word() -> None:
+    for version, switch in (("1.20.2", "--alsologtostderr"), ("1.36.3", "--enable_load_reader")):
+        assert said(started(version, "", "--max-pods=9", switch)) == [f"flag needs an argument: {switch}"]
+        assert started(version, None, "--max-pods=9", switch).starts
+    assert said(started("1.20.2", "", "--help=false")) == ["pflag: help requested"]
+
+
 def test_taints_are_a_field_from_1_23_on_and_duplicates_are_refused() -> None:
     twice = "--register-with-taints=a=b:NoSchedule,a=b:NoSchedule"
     assert started("1.22.1", "", twice).starts

@@ -82,7 +82,17 @@ CASES = {
     "two families in a cloud": Case("", "dual-stack not supported", (24, 28), (29, 33), ("--cloud-provider=external", "--node-ip=10.0.0.1,fd00::1")),
     "a removed provider": Case("", "cloud provider", (27, 29), (26,), ("--cloud-provider=aws",)),
     "a provider that is removed later": Case("", "cloud provider", (29, 30, 31), (28,), ("--cloud-provider=vsphere",)),
-    "an endpoint that is no socket": Case("", "only support unix socket endpoint", (23,), (), ("--container-runtime=remote", "--container-runtime-endpoint=tcp://localhost:1")),
+    "an endpoint that is no socket": Case("", "only support unix socket endpoint", (20, 23), (), ("--container-runtime-endpoint=tcp://localhost:1",)),
+    "images through no socket": Case("", "only support unix socket endpoint", (20, 26), (), ("--image-service-endpoint=tcp://localhost:1",)),
+    "another protocol": Case("", 'protocol "http" not supported', (20, 36), (), ("--container-runtime-endpoint=http://localhost:1",)),
+    "a socket without its scheme": Case("", "", (), (20, 36), ("--container-runtime-endpoint=/run/a.sock",)),
+    "a share of more than all": Case("evictionHard: {imagefs.available: 101%}\n", "must be <= 100%: 101%", (23, 36), (20,)),
+    "static memory without a threshold": Case(
+        "memoryManagerPolicy: Static\nkubeReserved: {memory: 2Gi}\nevictionHard: {memory.available: 0%}\n"
+        "reservedMemory: [{numaNode: 0, limits: {memory: 3Gi}}]\n", 'the total amount "3Gi" of type "memory"', (22, 36), (21,),
+    ),
+    "a taint without an effect": Case("registerWithTaints: [{key: a}]\n", "", (), (23, 36)),
+    "a taint that is none": Case("registerWithTaints: [{key: a b, value: c, effect: NoExecute}]\n", "invalid taint: {a b c NoExecute <nil>}", (23, 36), ()),
     "an endpoint in the file that is no socket": Case("containerRuntimeEndpoint: tcp://localhost:1\n", "only support unix socket endpoint", (28, 36), ()),
 }  # fmt: skip
 

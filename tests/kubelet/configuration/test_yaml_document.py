@@ -41,3 +41,28 @@ def test_plain_words_in_brackets_as_gos_scanner_reads_them(text: str, value: obj
 def test_a_question_mark_ends_a_plain_word_in_brackets(text: str, closing: str) -> None:
     with pytest.raises(DocumentError, match=f"did not find expected ',' or '{closing}'"):
         read(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("\ufeffa: 1\nb: 2\n", {"a": 1, "b": 2}),
+        ("a: 1\n\ufeffb: 2\n", {"a": 1, "\ufeffb": 2}),
+        ("\ufeffa: 1\n\ufeffb: 2\n", {"a": 1, "\ufeffb": 2}),
+        ("a:\n- 1\n\ufeff# c\n", None),
+        ("a: b\ufeffc\n", {"a": "b\ufeffc"}),
+        ("a: [\n\ufeffb]\n", {"a": ["\ufeffb"]}),
+    ],
+)
+def test_a_byte_order_mark_inside_is_a_letter(text: str, value: object) -> None:
+    if value is None:
+        with pytest.raises(DocumentError):
+            read(text.encode())
+    else:
+        assert read(text.encode()).value == value
+
+
+@pytest.mark.parametrize("text", ["\ufeff\ufeffa: 1\nb: 2\n", "a: \ue000", "a: \ue001"])
+def test_what_cannot_be_judged_is_an_error(text: str) -> None:
+    with pytest.raises(DocumentError, match="cannot judge"):
+        read(text.encode())

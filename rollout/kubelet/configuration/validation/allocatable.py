@@ -191,7 +191,7 @@ def reserved_cpus(checked: Checked) -> Iterator[Complaint]:
             "or kubeReservedCgroup (--kube-reserved-cgroup)"
         )
         yield Complaint("reservedSystemCPUs", prefix + message)
-    error = cpu_list_error(listed)
+    error = cpu_list_error(listed, checked.minor)
     if error:
         shown = f" {listed}" if checked.minor >= 24 else ""
         message = f"unable to parse reservedSystemCPUs (--reserved-cpus){shown}, error: {error}"

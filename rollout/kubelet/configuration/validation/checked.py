@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
@@ -16,11 +17,12 @@ MILLISECOND = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One configuration of one minor. A missing field is zero, as in Go."""
+    """One configuration of one minor. A missing field is zero, as in Go. ``given`` are the values of its flags."""
 
     values: Mapping[str, Any]
     minor: int
     cgroup_v1: bool | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
         value = self.values.get(name)

@@ -7,39 +7,13 @@ from functools import cache
 from typing import Any
 
 from rollout.kubelet.configuration import feature_gates
-from rollout.kubelet.configuration.flag_values import KINDS
-from rollout.kubelet.configuration.go_values import GoValueError, quoted
+from rollout.kubelet.configuration.flag_values import EFFECTS, is_label_value, is_qualified_name
+from rollout.kubelet.configuration.go_urls import UrlError, scheme_of
+from rollout.kubelet.configuration.go_values import quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
-_FORMATS = ("", "text", "json")
-_ALPHA_OPTIONS = "LoggingAlphaOptions"
 _NAMING = "https://github.com/grpc/grpc/blob/master/doc/naming.md"
 _SCHEMES = frozenset({"dns", "unix", "unix-abstract"})
-
-
-def log_format(checked: Checked) -> Iterator[Complaint]:
-    """Until 1.21 with a text of its own, then as a field error of component-base."""
-    format_ = str(checked.inner("logging").get("format") or "")
-    if format_ in _FORMATS:
-        return
-    if checked.minor < 22:
-        yield Complaint("logging", f"unsupported log format: {format_}")
-    else:
-        yield Complaint("logging", f"logging.format: Invalid value: {quoted(format_)}: Unsupported log format")
-
-
-def log_options(checked: Checked) -> Iterator[Complaint]:
-    """Alpha options need a gate (component-base ``logs/api/v1``)."""
-    options = checked.inner("logging").get("options")
-    if not isinstance(options, dict) or not checked.gate_off(_ALPHA_OPTIONS):
-        return
-    for style in ("text", "json"):
-        style_options = options.get(style) or {}
-        for name in (
-            name for name in ("splitStream", "infoBufferSize") if style_options.get(name) not in {None, False, "0"}
-        ):
-            text = f"logging.options.{style}.{name}: Forbidden: Feature {_ALPHA_OPTIONS} is disabled"
-            yield Complaint("logging", text)
 
 
 def tracing(checked: Checked) -> Iterator[Complaint]:
@@ -58,31 +32,46 @@ def tracing(checked: Checked) -> Iterator[Complaint]:
     if isinstance(rate, int) and rate > 1_000_000:
         message = "sampling rate per million must be less than or equal to one million"
         yield Complaint("tracing", f"tracing.samplingRatePerMillion: Invalid value: {rate}: {message}")
-    # Without ``//`` it is a name; a scheme consists of letters, digits and ``+-.``.
-    written = str(tracing_config.get("endpoint") or "")
-    scheme = written.partition("://")[0].lower() if "//" in written else "dns"
-    if scheme not in _SCHEMES:
-        message = f"unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See {_NAMING}"
-        yield Complaint("tracing", f"tracing.endpoint: Invalid value: {quoted(written)}: {message}")
+    if tracing_config.get("endpoint") is not None:
+        written = str(tracing_config["endpoint"])
+        endpoint = written if "//" in written else f"dns://{written}"
+        message = _no_endpoint(endpoint)
+        if message:
+            yield Complaint("tracing", f"tracing.endpoint: Invalid value: {quoted(endpoint)}: {message}")
+
+
+def _no_endpoint(endpoint: str) -> str:
+    try:
+        scheme = scheme_of(endpoint)
+    except UrlError as error:
+        return str(error)
+    named = f"unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See {_NAMING}"
+    return "" if scheme in _SCHEMES else named
 
 
 def taints(checked: Checked) -> Iterator[Complaint]:
     """``registerWithTaints``, since 1.23."""
     for taint in checked.entries("registerWithTaints"):
         if not _is_taint(taint):
-            yield Complaint("registerWithTaints", f"invalid taint: {taint}")
+            yield Complaint("registerWithTaints", f"invalid taint: {_go_taint(taint)}")
         if taint.get("timeAdded") is not None:
             named = "invalid configuration: taint.TimeAdded" if checked.minor >= 24 else "taint TimeAdded"
             yield Complaint("registerWithTaints", f"{named} is not nil")
 
 
 def _is_taint(taint: Any) -> bool:
-    pair = f"{taint.get('key') or ''}={taint.get('value') or ''}"
-    try:
-        KINDS["taints"](f"{pair}:{taint.get('effect') or 'NoSchedule'}", None)
-    except GoValueError:
-        return False
-    return bool(taint.get("effect"))
+    """``CheckTaintValidation`` (``pkg/util/taints``): an effect need not be given."""
+    return (
+        is_qualified_name(str(taint.get("key") or ""))
+        and is_label_value(str(taint.get("value") or ""))
+        and str(taint.get("effect") or "") in {"", *EFFECTS}
+    )
+
+
+def _go_taint(taint: Any) -> str:
+    """``%v`` of a ``v1.Taint``."""
+    added = str(taint.get("timeAdded") or "<nil>").replace("T", " ").replace("Z", " +0000 UTC")
+    return f"{{{taint.get('key') or ''} {taint.get('value') or ''} {taint.get('effect') or ''} {added}}}"
 
 
 _TOPOLOGIES = ("none", "best-effort", "restricted", "single-numa-node")
