@@ -47,6 +47,7 @@ def test_each_installed_runtime_is_reported_with_its_process(node: Node) -> None
     assert set(docker.unit.properties) == {
         *("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "FragmentPath", "DropInPaths"),
         *("UnitFileState", "NeedDaemonReload", "RestartUSec", "TimeoutStopUSec", "ExecMainStartTimestampMonotonic"),
+        *("KillMode", "ControlGroup"),
     }
     deadline = services["cri-docker.service"].process
     assert deadline is not None

@@ -457,7 +457,7 @@ _UNBOUNDED = dict.fromkeys(
 _SERVICE = _ANY | _UNBOUNDED | {
     "RestartUSec": "100ms", "TimeoutStartUSec": "1min 30s", "TimeoutStopUSec": "1min 30s", "WatchdogUSec": "0", "MainPID": "0",
     "NRestarts": "0", "ExecMainStartTimestamp": "", "ExecMainStartTimestampMonotonic": "0", "InvocationID": "",
-    "ActiveState": "inactive", "SubState": "dead",
+    "ActiveState": "inactive", "SubState": "dead", "KillMode": "control-group", "ControlGroup": "",
     "Requires": "sysinit.target system.slice",
 }  # fmt: skip
 _RUNNING = {
@@ -500,7 +500,10 @@ def the_units_of_an_armed_change_are_as_systemd_shows_them(node: Subject) -> Non
     wanted = {
         timer: _ANY | _transient(timer) | waits | description | {"Unit": guard, "Requires": "sysinit.target"},
         guard: service | _transient(guard) | {"TimeoutStartUSec": "infinity"},
-        watch: service | _transient(watch) | _RUNNING | {"TimeoutStartUSec": "25s", "WatchdogUSec": "0"},
+        watch: service
+        | _transient(watch)
+        | _RUNNING
+        | {"TimeoutStartUSec": "25s", "WatchdogUSec": "0", "ControlGroup": f"/system.slice/{watch}"},
         boot: service
         | {"Id": boot, "FragmentPath": own, "DropInPaths": f"{own}.d/~~~~~~~~-rollout.conf", "UnitFileState": "enabled"}
         | {"TimeoutStartUSec": "1min"},
@@ -537,7 +540,7 @@ def limits_and_dependencies_of_others_are_shown(node: Subject) -> None:
             node.write(path, None)
     wanted = _SERVICE | _transient(unit) | _RUNNING | {
         "Description": "/bin/sleep 600", "DropInPaths": " ".join(reversed(kinds)), "Conflicts": "d.target shutdown.target",
-        "PartOf": "c.target", "MemoryMax": "67108864", "MemoryHigh": "33554432", "TasksMax": "77", "LimitFSIZE": "2097152",
+        "PartOf": "c.target", "ControlGroup": f"/system.slice/{unit}", "MemoryMax": "67108864", "MemoryHigh": "33554432", "TasksMax": "77", "LimitFSIZE": "2097152",
         "LimitCPU": "30", "RuntimeMaxUSec": "5min", "WatchdogUSec": "1min 30s", "CPUQuotaPerSecUSec": "500ms",
     }  # fmt: skip
     assert not _differences(found, wanted), _differences(found, wanted)
