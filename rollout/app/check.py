@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from rollout.app.change_windows import zoned
+from rollout.app.known_defects import own_defects
 from rollout.app.load import (
     INVENTORY_FOLDER,
     PLAYBOOK_FOLDER,
@@ -32,6 +33,7 @@ from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError
 from rollout.kubelet import homes
 from rollout.kubelet.changes.changes import LeftAlone, ProposalCache
 from rollout.kubelet.changes.templated_config import uses_node
+from rollout.kubelet.defects.words import REFERENCE as KNOWN_DEFECT
 from rollout.kubelet.kinds import NodeKind, kinds, kinds_told, model_node
 from rollout.kubelet.node.layout import UNIT, VARIABLE
 
@@ -88,6 +90,7 @@ def check(
         problems += homes.check(policy.settings)
         problems += homes.check_accepted(policy.accepted, policy.name)
         problems += homes.own_values_for_many(Level(policy.name, None, policy.settings))
+    _try(partial(own_defects, files), problems)
     known = names_in(files, PLAYBOOK_FOLDER)
     for name in known:
         _try(partial(_check_programs, files, f"{PLAYBOOK_FOLDER}/{name}{SUFFIX}", why_not_run, problems), [])
@@ -162,7 +165,7 @@ def _in_order(problem: Problem) -> tuple[Place, str]:
 # once, with the kinds of nodes that it concerns.
 
 
-_SETTINGS_FAULT = frozenset({"kubelet-would-not-start", "setting-without-effect"})
+_SETTINGS_FAULT = frozenset({"kubelet-would-not-start", "setting-without-effect", KNOWN_DEFECT})
 """Refusals that a setting causes. The other refusals depend on what is on a node."""
 
 _WITHOUT_HOME = "setting-unsupported"

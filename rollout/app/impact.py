@@ -149,6 +149,8 @@ class Foresight:
             role=role_of(node.labels),
             live=self.live.get(node.name),
             probed=None if pods is None else sum(pod.probed for pod in pods),
+            sidecars=None if pods is None else sum(any(ask.init and ask.stays for ask in pod.asks) for pod in pods),
+            defects=proposal.defects,
             lost=self._lost(node, snapshot, proposal),
             fails=consequences.newly_failing(proposal.before, proposal.after),
         )

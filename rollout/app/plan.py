@@ -22,6 +22,7 @@ from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.kubelet import homes
 from rollout.kubelet.changes.changes import ProposalCache
+from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.managers import Said
 
@@ -42,18 +43,20 @@ def build_plan(
     around: Around = NOTHING_KNOWN,
     assumed: int | None = None,
     trace: Keep = keep_nothing,
+    own: tuple[Defect, ...] = (),
 ) -> Plan:
     """The plan for the selected nodes (names of the inventory). Mistakes in settings are one ``InputError``.
 
     ``assumed``: kubelets newer than every known one are treated as this minor (37 is 1.37); ``None``: they are refused.
-    ``trace`` stores the trace of an error inside rollout with one node, and returns where.
+    ``trace`` stores the trace of an error inside rollout with one node, and returns where. ``own``: known defects of the
+    project.
     """
     _check_fleet(inventory, fleet, selection)
     _check_settings(settings, selection, homes.check_accepted(policy.accepted, policy.name))
     skipped = _skipped(inventory, policy, selection, around)
     passed_over = {**skipped, **_of_one_machine(inventory, fleet, [name for name in selection if name not in skipped])}
     foresight = Foresight(inventory, policy, fleet, around, assumed)
-    proposals = ProposalCache(policy, assumed)
+    proposals = ProposalCache(policy, assumed, own)
     seen = {
         name: _seen(foresight, proposals, inventory.nodes[name], settings.get(name, {}), passed_over.get(name), trace)
         for name in selection

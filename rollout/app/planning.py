@@ -13,6 +13,7 @@ from rollout.app.change_windows import zoned
 from rollout.app.cluster_context import look_around, with_running
 from rollout.app.following import last_revert_times
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen, freeze_in
+from rollout.app.known_defects import own_defects
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, names_in
 from rollout.app.load_playbook import load_policy
 from rollout.app.plan import build_plan
@@ -99,8 +100,9 @@ def make_plan(
     around = look_around(inventory, past, call.sources(), call.kubeconfig, asked.selection)
     zoned((each for each in (policy.calendar, inventory.calendar) if each is not None), call.zones)
     settings = settings_of(inventory, policy, said)
+    own = own_defects(call.files())
     return build_plan(
-        inventory, policy, fleet, settings, asked.selection, asked.limit, known, around, assumed, call.keep
+        inventory, policy, fleet, settings, asked.selection, asked.limit, known, around, assumed, call.keep, own
     )
 
 

@@ -20,6 +20,7 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted
 from rollout.errors import Problem
 from rollout.kubelet import fields, values
+from rollout.kubelet.defects.rows import known as known_defects
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, INTENTS, MIRRORS
 from rollout.kubelet.runtimes import known
 from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion
@@ -224,14 +225,15 @@ def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
 
 
 def check_accepted(accepted: Iterable[str], playbook: str) -> tuple[Problem, ...]:
-    """Names in ``accept`` that no kubelet knows."""
-    names = (name for name in accepted if name != LOG_UNREADABLE and not name.startswith("/"))
+    """Names in ``accept`` that no kubelet knows, and that are no reference of a refusal and no known defect."""
+    known_names = {LOG_UNREADABLE, *(row.id for row in known_defects())}
+    names = (name for name in accepted if name not in known_names and not name.startswith("/"))
     unknown = (name for name in names if not (fields.field(name.split(".")[0]) or fields.flag(name)))
     return tuple(
         Problem(
             "setting-unknown",
             f"`accept` of playbook {playbook} contains the unknown setting {name[:80]!r}",
-            hint=suggest.did_you_mean(name, fields.every_name()),
+            hint=suggest.did_you_mean(name, (*fields.every_name(), *known_names)),
         )
         for name in unknown
     )

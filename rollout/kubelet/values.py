@@ -137,13 +137,14 @@ def same(path: tuple[str, ...], old: Value, new: Value) -> bool:
         return False
     if old == new:
         return True
-    if not _is_duration(path):
+    if not is_duration(path):
         return False
     left, right = duration(old), duration(new)
     return left is not None and left == right
 
 
-def _is_duration(path: tuple[str, ...]) -> bool:
+def is_duration(path: tuple[str, ...]) -> bool:
+    """Whether the field at this path is a duration."""
     from_field = fields.field(path[0]) if path else None
     return bool(from_field and from_field.kind == "duration") or any(part in _DURATION_KEYS for part in path)
 

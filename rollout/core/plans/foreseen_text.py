@@ -10,14 +10,15 @@ from rollout.core.text.terminal import counted, printable, seconds_text
 
 MOST = 8
 MOST_DRAINS = 3
-_GRAVE = ("pods-rejected", "containers-restart", "pulls-cancelled", "pull-qps")
+_GRAVE = ("pods-rejected", "containers-restart", "known-defect", "pulls-cancelled", "pull-qps")
 """These are listed first."""
+_LAST = "known-defects-kept"
 
 
 def consequences_lines(plan: Plan) -> Iterator[str]:
     """One line for a consequence that several groups share."""
     folded: dict[tuple[str, str], list[Consequence]] = {}
-    for each in sorted(plan.consequences, key=lambda each: each.reference not in _GRAVE):
+    for each in sorted(plan.consequences, key=lambda each: (each.reference == _LAST, each.reference not in _GRAVE)):
         folded.setdefault((each.reference, each.text), []).append(each)
     if folded:
         yield ""

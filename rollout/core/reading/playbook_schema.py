@@ -35,7 +35,8 @@ _MOST_ASKED = 10_000_000
 
 DISRUPTIONS = tuple(kind.value for kind in Disruption)
 
-_ACCEPTABLE = re.compile(r"log-unreadable|--[a-z][a-z-]*|/[^ ]+|[a-z][A-Za-z0-9]*(\.[^. ]+)*")
+_ACCEPTABLE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+|--[a-z][a-z-]*|/[^ ]+|[a-z][A-Za-z0-9]*(\.[^. ]+)*")
+"""A reference or a known defect, a flag, a file, a field or a part of it."""
 
 Soak = Annotated[Duration, between(0, _DAY, "between 0s and 24h")]
 Guard = Annotated[Duration, between(5, 180, "between 5s and 180s")]
@@ -96,7 +97,9 @@ def _accepted(value: object) -> object:
 def _acceptable(value: object) -> str:
     if not isinstance(value, str) or not _ACCEPTABLE.fullmatch(value):
         raise wrong(
-            "bad-accept", "KEY names nothing that can be accepted", f"name a setting, a file, or {LOG_UNREADABLE}"
+            "bad-accept",
+            "KEY names nothing that can be accepted",
+            f"name a setting, a file, a known defect, or {LOG_UNREADABLE}",
         )
     return value
 

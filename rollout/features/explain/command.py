@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
+from rollout.app.known_defects import own_defects
 from rollout.app.planning import read_fleet
 from rollout.cli.options import session_options
 from rollout.cli.project import project_option
@@ -21,9 +23,11 @@ from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.features.explain.asking import explain_on_node, shown_by
 from rollout.kubelet import versions
+from rollout.kubelet.defects.rows import known as known_defects
+from rollout.kubelet.defects.words import row_lines
 from rollout.kubelet.explained.explanation import Explanation, every_name
 from rollout.kubelet.explained.explanation import explain as explanation_of
-from rollout.kubelet.explained.explanation_document import ExplanationDocument, OnNodePart
+from rollout.kubelet.explained.explanation_document import DefectDocument, ExplanationDocument, OnNodePart
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer, explanation_lines, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode
 from rollout.kubelet.explained.references import ReferenceDocument, about, reference_lines
@@ -33,9 +37,12 @@ from rollout.kubelet.runtimes.known import KNOWN
 _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 
 
-@registered("Explain a setting, or the [reference] of a message.", prints=(ExplanationDocument, ReferenceDocument))
+@registered(
+    "Explain a setting, a known defect, or the [reference] of a message.",
+    prints=(ExplanationDocument, ReferenceDocument, DefectDocument),
+)
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("setting", metavar="FIELD|FLAG|INTENT|REFERENCE")
+@click.argument("setting", metavar="FIELD|FLAG|INTENT|DEFECT|REFERENCE")
 @click.option("--kubelet", default="", metavar="V", help="Only what holds for this kubelet: 1.33, 1.20.15.")
 @click.option("--runtime", default="", metavar="R", help="Only what holds for this runtime: crio, containerd-1.7.24.")
 @click.option(
@@ -57,18 +64,19 @@ def explain(
 ) -> None:
     """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from.
 
-    Or explain the reference in brackets of a message, such as [drifted]: its cause and remedy.
+    Or explain the reference in brackets of a message, such as [drifted]: its cause and remedy; or a known defect by its name.
 
     Example: `rollout explain serializeImagePulls --kubelet 1.33`
     """
     reference = setting.strip("[]")
     if reference not in every_name() and f"--{reference}" not in every_name() and (entry := about(reference)):
-        if session.output == "json":
-            click.echo(documents.page(entry))
-        else:
-            say("\n".join(reference_lines(reference, entry)))
+        _print(session, entry, reference_lines(reference, entry))
         return
-    found = explanation_of(setting, _minor(kubelet), *_runtime(runtime))
+    own = own_defects(session.files())
+    if row := next((each for each in (*known_defects(), *own) if each.id == reference), None):
+        _print(session, DefectDocument(row), row_lines(row))
+        return
+    found = explanation_of(setting, _minor(kubelet), *_runtime(runtime), own)
     lines, document = explanation_lines(found), ExplanationDocument(found)
     if node_name:
         here, shown = _on_node(session, cluster, node_name, found, snapshot)
@@ -76,6 +84,10 @@ def explain(
         document = ExplanationDocument(found, OnNodePart(here, shown))
     elif _is_typed("cluster") or snapshot:
         raise UsageError("no-node", "--cluster and --snapshot need --node", hint="name a node")
+    _print(session, document, lines)
+
+
+def _print(session: Session, document: object, lines: Iterable[str]) -> None:
     if session.output == "json":
         click.echo(documents.page(document))
     else:

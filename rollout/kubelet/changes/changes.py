@@ -17,10 +17,16 @@ from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
-from rollout.kubelet import homes, values, versions
+from rollout.kubelet import homes, node_values, values, versions
 from rollout.kubelet.changes import flag_changes, home_files, kubelet_changes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, WantedSettings, kubelet_change
 from rollout.kubelet.changes.templated_config import uses_node
+from rollout.kubelet.defects import matching
+from rollout.kubelet.defects.matching import Doing, FoundDefect
+from rollout.kubelet.defects.matching import Standing as DefectStanding
+from rollout.kubelet.defects.rows import Defect, Occasion
+from rollout.kubelet.defects.words import REFERENCE as KNOWN_DEFECT
+from rollout.kubelet.defects.words import refusal as defect_refusal
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, fitness, layout, sources
@@ -84,6 +90,7 @@ class Proposal:
     label: str
     before: Mapping[str, Value] = field(default_factory=dict)  # field → what is in force in the kubelet now
     after: Mapping[str, Value] = field(default_factory=dict)  # and after the change
+    defects: tuple[FoundDefect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +129,19 @@ def unfit(snapshot: Snapshot, policy: Policy, assumed: int | None) -> LeftAlone 
 
 
 def proposal(
-    snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None
+    snapshot: Snapshot,
+    settings: Mapping[str, Setting],
+    policy: Policy,
+    node: Node,
+    assumed: int | None,
+    own: tuple[Defect, ...] = (),
 ) -> Proposal | LeftAlone:
-    """The proposal for a fit node. It depends on the node's versions, units, files and facts, not on its identity."""
+    """The proposal for a fit node. It depends on the node's versions, units, files and facts, not on its identity.
+
+    ``own``: known defects of the project.
+    """
     try:
-        proposed = _propose(snapshot, settings, policy, node, assumed)
+        proposed = _propose(snapshot, settings, policy, node, assumed, own)
     except LayoutError as error:
         message = printable(str(error), LONGEST_REASON)
         return LeftAlone(Standing.REFUSED, error.reference, message, error.place, error.about)
@@ -134,7 +149,12 @@ def proposal(
 
 
 def _propose(
-    snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None
+    snapshot: Snapshot,
+    settings: Mapping[str, Setting],
+    policy: Policy,
+    node: Node,
+    assumed: int | None,
+    own: tuple[Defect, ...],
 ) -> Proposal | str:
     here = sources.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
     wanted = sorted_out(here, settings)
@@ -156,9 +176,35 @@ def _propose(
             "disruption-capped",
             f"{does}; the playbook allows at most {policy.disruption.value}; the change is for {'; '.join(reasons)}",
         )
+    found = _defects(here, by_kubelet, {name: settings[name] for name in wanted.runtime}, change, own)
+    stopping = [each for each in found if _stops(each) and each.defect.id not in policy.accepted]
+    if stopping:
+        about = tuple(path.path for each in stopping for path in each.defect.when)
+        raise LayoutError(KNOWN_DEFECT, defect_refusal(stopping), about=about)
     for refusal in home_files.foreign_files(change):  # apply would refuse to read them
         raise LayoutError("foreign-path", refusal)
-    return Proposal(change, _label(here), here.outcome.effective, by_kubelet.outcome.effective)
+    return Proposal(change, _label(here), here.outcome.effective, by_kubelet.outcome.effective, found)
+
+
+def _defects(
+    here: FitNode, by_kubelet: KubeletChange, wanted: Mapping[str, Setting], change: Change, own: tuple[Defect, ...]
+) -> tuple[FoundDefect, ...]:
+    """What the change does with the known defects of this node."""
+    now = node_values.now(here)
+    then = node_values.after(here, now, by_kubelet.outcome, by_kubelet.then, wanted)
+    runtime = set(change.units) - {UNIT}
+    occasions = {
+        Occasion.KUBELET_RESTART: UNIT in change.units,
+        Occasion.RUNTIME_RESTART: bool(runtime),
+        Occasion.RELOAD: change.reload,
+    }
+    doing = Doing(now, then, frozenset(each for each, comes in occasions.items() if comes))
+    return matching.on_change(here.snapshot, known.runtime_of(here), doing, own)
+
+
+def _stops(found: FoundDefect) -> bool:
+    """Whether the change itself would stop pulls or the kubelet by it. A project's own rows only warn."""
+    return found.standing is DefectStanding.TRIGGERED and found.defect.stops is not None and not found.defect.own
 
 
 def _change(here: FitNode, notes: tuple[str, ...], by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Change:
@@ -235,6 +281,7 @@ class ProposalCache:
 
     policy: Policy
     assumed: int | None = None
+    own: tuple[Defect, ...] = ()  # known defects of the project
     known: dict[Hashable, Proposal | LeftAlone] = field(default_factory=dict)
 
     def change_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | ExcludedNode:
@@ -252,7 +299,7 @@ class ProposalCache:
         key = (_key(snapshot), id(settings), node.name if named else "")
         if key not in self.known:
             somebody = node if named else _NOBODY
-            self.known[key] = proposal(_nameless(snapshot), settings, self.policy, somebody, self.assumed)
+            self.known[key] = proposal(_nameless(snapshot), settings, self.policy, somebody, self.assumed, self.own)
         return self.known[key]
 
 

@@ -17,6 +17,10 @@ from rollout.errors import UsageError
 from rollout.kubelet import fields, homes, intents
 from rollout.kubelet.configuration import feature_gates, schema
 from rollout.kubelet.configuration.defaulting import defaults, gated, with_file, without_file
+from rollout.kubelet.defects.matching import KUBELET
+from rollout.kubelet.defects.rows import Defect
+from rollout.kubelet.defects.rows import known as known_defects
+from rollout.kubelet.defects.words import about
 from rollout.kubelet.explained.references import references
 from rollout.kubelet.runtimes.description import Row, Runtime, RuntimeVersion
 from rollout.kubelet.runtimes.known import KNOWN, ROWS
@@ -161,6 +165,7 @@ class Explanation:
     not_ours: str  # why rollout does not set it; "" = it does
     traps: tuple[str, ...]
     source: str
+    defects: tuple[Defect, ...] = ()
 
     @property
     def every_trap(self) -> tuple[str, ...]:
@@ -169,9 +174,15 @@ class Explanation:
 
 
 def explain(
-    name: str, minor: int | None = None, runtime: Runtime | None = None, version: RuntimeVersion | None = None
+    name: str,
+    minor: int | None = None,
+    runtime: Runtime | None = None,
+    version: RuntimeVersion | None = None,
+    own: tuple[Defect, ...] = (),
 ) -> Explanation:
     """Explains ``name``, for a kubelet 1.``minor`` and a ``runtime`` (and its ``version``) where they are given.
+
+    ``own``: known defects of the project.
 
     ``UsageError`` ``setting-unknown`` for a name that no kubelet and no intent has, ``kubelet-unknown`` for a minor that the
     table does not contain.
@@ -186,7 +197,27 @@ def explain(
         defaults=_defaults(explanation.defaults, minor),
         homes=tuple(row for row in explanation.homes if _is_for(row, runtime, version)),
         home_traps=tuple(trap for trap in explanation.home_traps if runtime is None or trap[0] == runtime.value),
+        defects=tuple(
+            row
+            for row in about((*known_defects(), *own), _names(explanation))
+            if _concerns(row, minor, runtime, version)
+        ),
     )
+
+
+def _names(explanation: Explanation) -> frozenset[str]:
+    """Under which names conditions of known defects have this setting."""
+    keys = (row.key for row in explanation.homes if row.key)
+    return frozenset((explanation.name, *explanation.twins, *keys))
+
+
+def _concerns(row: Defect, minor: int | None, runtime: Runtime | None, version: RuntimeVersion | None) -> bool:
+    """Whether some kubelet of this minor, or this runtime, has the defect; without them: true."""
+    if row.component == KUBELET:
+        return minor is None or row.in_minor(1, minor)
+    if runtime is not None and row.component in {each.value for each in Runtime} and row.component != runtime.value:
+        return False
+    return version is None or row.component != (runtime and runtime.value) or row.has(version.number)
 
 
 def every_name() -> tuple[str, ...]:
@@ -253,7 +284,7 @@ def _found(name: str) -> Explanation:
             name, What.FIELD, kind, around.since if around else None, around.last if around else None, _CONFIG, flags
         )
         return replace(explanation, purpose=said.what or (f"part of {around.name}: {around.purpose}" if around else ""))
-    hint = suggest.did_you_mean(name, (*every_name(), *references()))
+    hint = suggest.did_you_mean(name, (*every_name(), *references(), *(row.id for row in known_defects())))
     message = f"unknown setting {name!r}: not a field, a flag or an intent, and not the reference of a message"
     raise UsageError("setting-unknown", message, hint=hint)
 

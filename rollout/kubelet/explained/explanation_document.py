@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rollout.core.text.documents import Inline, PrintedKey, Shown
+from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from rollout.kubelet.explained.on_node import LayerValue, OnNode
@@ -48,6 +49,19 @@ _ON_NODE = Shown(
 )  # fmt: skip
 
 
+DEFECT = Shown(
+    "A known defect: ``versions`` have it, ``trigger`` is when it applies.",
+    ("id", "component", PrintedKey("span", "versions"), "effect", "trigger", "stops", "remedy", "source", "seen", "own"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DefectDocument:
+    """A known defect, as ``rollout explain`` shows it."""
+
+    row: Inline[Annotated[Defect, DEFECT]]
+
+
 @dataclass(frozen=True, slots=True)
 class OnNodePart:
     """The value on one node. ``not_loaded``: values in files that the running process does not have yet."""
@@ -67,6 +81,7 @@ _EXPLANATION = Shown(
         PrintedKey("defaults", write=_defaults, kind=tuple[DefaultPart, ...]),
         "lives", PrintedKey("homes", kind=tuple[Annotated[Row, _HOME], ...]), "twins", "disruption",
         PrintedKey("may_drain", "may_reject_pods"), "not_ours", PrintedKey("every_trap", "traps"), "source",
+        PrintedKey("defects", "known_defects", kind=tuple[Annotated[Defect, DEFECT], ...]),
     ),
 )  # fmt: skip
 

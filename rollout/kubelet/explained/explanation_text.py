@@ -10,6 +10,7 @@ from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Value
 from rollout.core.text.terminal import printable
 from rollout.kubelet import fields
+from rollout.kubelet.defects.words import row_line
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.explained.on_node import NOWHERE, OnNode
 from rollout.kubelet.runtimes.description import Row
@@ -94,6 +95,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
         yield f"  rollout does not manage it: {explanation.not_ours}"
     for trap in explanation.traps:
         yield f"  trap: {trap}"
+    yield from (f"  known defect: {row_line(row)}" for row in explanation.defects)
     if explanation.source:
         yield f"  source: {explanation.source}"
 

@@ -14,6 +14,8 @@ containers-restart         the kubelet on disk has another minor than the runnin
                            are killed and started again (1.31 hashes name and image only: #129385, #124220)
 pull-qps                   pulls that would fail by the kubelet's own limit, see ``would_fail``
 pods-rejected              pods that would not be admitted again, see ``readmission``
+known-defect               a defect of this exact version that the change triggers, see ``rollout.kubelet.defects``
+known-defects-kept         defects that stay, that may apply, and that no longer apply afterwards, a line each
 =========================  ============================================================================================
 """
 
@@ -29,6 +31,10 @@ from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.terminal import counted
 from rollout.kubelet import fields, versions
+from rollout.kubelet.defects import matching
+from rollout.kubelet.defects.matching import FoundDefect
+from rollout.kubelet.defects.rows import PodKind
+from rollout.kubelet.defects.words import on_plan
 from rollout.kubelet.node import sources
 from rollout.kubelet.node.layout import UNIT, LayoutError
 from rollout.kubelet.restarts.readmission import Rejected, listed
@@ -58,6 +64,22 @@ class NodeImpact:
     probed: int | None = None  # pods with a readiness probe
     lost: tuple[Rejected, ...] | None = None
     fails: str = ""  # why pulls can fail by the kubelet's own limit
+    defects: tuple[FoundDefect, ...] = ()
+    sidecars: int | None = None  # pods with a restartable init container
+
+    @property
+    def has_devices(self) -> bool | None:
+        """Whether pods can have devices of it; ``None``: the API server was not asked."""
+        if self.role is Role.DEVICES:
+            return True
+        return None if self.live is None else any("/" in name for name, _ in self.live.capacity)
+
+    @property
+    def pods(self) -> Mapping[PodKind, bool | None]:
+        """Which kinds of pods it has, as far as that is known."""
+        counts = {PodKind.PROBED: self.probed, PodKind.SIDECAR: self.sidecars}
+        known = {kind: None if count is None else count > 0 for kind, count in counts.items()}
+        return {**known, PodKind.DEVICES: self.has_devices}
 
     @property
     def pulls_cancelled(self) -> tuple[str, ...]:
@@ -81,11 +103,11 @@ def of_node(here: NodeImpact) -> Iterator[Said]:
             "image and crash back-offs are reset: all waiting images are pulled at once, within the kubelet's limits",
         )
         yield "sessions-break", "exec, attach, logs -f and port-forward through this kubelet end"
-        extended = here.live is not None and any("/" in name for name, _ in here.live.capacity)
-        if extended or here.role is Role.DEVICES:
+        if here.has_devices:
             text = "device plugins register again; a pod that needs a device can be rejected meanwhile (kubernetes #133382)"
             yield "devices-register-again", text
         yield from _containers(here)
+    yield from on_plan(matching.with_pods(here.defects, here.pods))
 
 
 def _of_version(here: NodeImpact) -> Iterator[Said]:

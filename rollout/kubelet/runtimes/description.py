@@ -14,7 +14,7 @@ from enum import StrEnum, auto
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Disruption
-from rollout.core.model.settings import Setting
+from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.node import layout
 from rollout.kubelet.runtimes.outcome import RuntimeChange
@@ -183,13 +183,17 @@ class Daemon:
         return self.unit.removesuffix(".service")
 
 
+def _unread(_snapshot: Snapshot) -> Mapping[str, Value]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """All that rollout knows of one runtime, its stand-in in the lab included. ``rows`` are in order of intent and version.
 
     ``end``: the versions from here on are not known, so their nodes are refused. ``program``: the name in
     ``Snapshot.runtimes`` of the program with the version that counts. ``change`` puts intents with a home in the
-    runtime in force, or raises ``LayoutError``.
+    runtime in force, or raises ``LayoutError``; so does ``values`` where its configuration was not read.
     """
 
     runtime: Runtime
@@ -218,6 +222,9 @@ class Description:
     own_limit: str = ""  # a time limit of its own that ends pulls, with or without progress
     traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # intent → what people must know of it here
     stand_in: RuntimeStandIn = field(default_factory=RuntimeStandIn)
+    values: Callable[[Snapshot], Mapping[str, Value]] = (
+        _unread  # its keys that rows of tables name → the value in force
+    )
 
     def version(self, printed: Mapping[str, str]) -> RuntimeVersion | None:
         """The version in ``Snapshot.runtimes``; ``None`` if the node did not report one."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Disruption
-from rollout.core.model.settings import Setting
+from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
@@ -103,6 +103,35 @@ def _key(setting: Setting, row: Row, place: KeyPlace, traps: tuple[str, ...]) ->
     value = setting.value if isinstance(setting.value, int) else str(setting.value)
     assignment = TomlKey(place.path, place.keys, value, why)
     return Part((assignment,), notes=(direction.direction(setting, now, origin), *traps))
+
+
+def _values(snapshot: Snapshot) -> Mapping[str, Value]:
+    """Keys of the CRI's image table and of the transfer service's, with the defaults of this version.
+
+    ``local_pull``: it pulls as a client of its own. ``registry_mirrors``: the deprecated table.
+    """
+    version = CONTAINERD.version(snapshot.runtimes)
+    if version is None:
+        raise LayoutError("runtime-version-unknown", "the node does not report its containerd version")
+    config = configuration.load(snapshot, service.find(snapshot, _UNIT), version)
+    deadline, paths = CONTAINERD.row(DEADLINE, version), CONTAINERD.row(MIRRORS, version)
+    local = bool(configuration.local_because(config))
+    downloads = (
+        config.image_key(configuration.DOWNLOADS_KEY) if local else config.transfer_key(configuration.DOWNLOADS_KEY)
+    )
+    found: dict[str, Value] = {
+        "local_pull": local,
+        "image_pull_progress_timeout": config.image_key("image_pull_progress_timeout").value,
+        "config_path": config.image_key("registry", "config_path").value,
+        "registry_mirrors": config.image_key("registry", "mirrors").value,
+        "snapshotter": config.image_key("snapshotter").value,
+        configuration.DOWNLOADS_KEY: downloads.value,
+        "concurrent_layer_fetch_buffer": config.transfer_key("concurrent_layer_fetch_buffer").value,
+        "max_concurrent_unpacks": config.transfer_key("max_concurrent_unpacks").value,
+    }
+    rows = (deadline, "image_pull_progress_timeout"), (paths, "config_path")
+    defaults = {key: row.default for row, key in rows if row is not None and row.default}
+    return {key: defaults.get(key) if value is None else value for key, value in found.items()}
 
 
 _KEYS: Mapping[str, Callable[[Config, Setting, Row], Part]] = {DEADLINE: _deadline, DOWNLOADS: _downloads}
@@ -243,4 +272,5 @@ CONTAINERD = Description(
     cuts=_CUTS,
     traps=_TRAPS,
     stand_in=stand_in.RUNTIME,
+    values=_values,
 )

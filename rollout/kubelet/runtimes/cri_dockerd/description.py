@@ -6,10 +6,12 @@ Every release has it (``config/options.go``, 0.2.0 to 0.4.3). Packages start it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Disruption
-from rollout.core.model.settings import Setting
+from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, env_file, unit_file
@@ -83,6 +85,10 @@ def _flag_change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion |
         disruption=Disruption.RESTART_RUNTIME,
         notes=notes,
     )
+
+
+def _values(snapshot: Snapshot) -> Mapping[str, Value]:
+    return {DEADLINE_FLAG: service.find(snapshot, _UNIT, _OURS).flag(DEADLINE_FLAG) or _DEFAULT}
 
 
 def _restart_only(setting: Setting) -> RuntimeChange:
@@ -182,4 +188,5 @@ CRI_DOCKERD = Description(
     logs=_LOGS,
     traps={DEADLINE: ("before 0.3.15 unpacking counts as no progress",)},
     stand_in=stand_in.RUNTIME,
+    values=_values,
 )  # fmt: skip

@@ -7,12 +7,13 @@ order, then environment (``CONTAINER_PULL_PROGRESS_TIMEOUT``) and flags; the lat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Disruption
-from rollout.core.model.settings import Setting
+from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
@@ -67,6 +68,18 @@ def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     if said.value is None and direction.same(setting, row.default) and not setting.pin:
         return RuntimeChange(notes=(direction.by_default(setting, row.default, "CRI-O"),))
     return _written(snapshot, setting, row, said)
+
+
+def _values(snapshot: Snapshot) -> Mapping[str, Value]:
+    version, command = CRIO.version(snapshot.runtimes), service.find(snapshot, _UNIT)
+    row = CRIO.row(DEADLINE, version)
+    if row is None:
+        raise LayoutError("runtime-version-unknown", "the node does not report a CRI-O version that rollout knows")
+    if row.refusal:
+        return {}
+    _check_where(command)
+    said = _said(snapshot, command, row).value
+    return {row.key: row.default if said is None else said}
 
 
 def _check_where(command: Command) -> None:
@@ -173,4 +186,5 @@ CRIO = Description(
     ),
     traps={DEADLINE: ("where the default is off, any value tightens", "SIGHUP does not reload it")},
     stand_in=stand_in.RUNTIME,
+    values=_values,
 )

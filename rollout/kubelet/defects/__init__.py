@@ -1,0 +1,1 @@
+"""Known defects of kubelets, runtimes and their tools by exact patch: rows of ``table.toml``, and which of them a node has."""

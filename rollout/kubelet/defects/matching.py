@@ -1,0 +1,145 @@
+"""Which known defects a node has, before a change and after it: the table's rows against versions, settings and what the change does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from enum import StrEnum, auto
+
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet.conditions import NodeValues, all_hold
+from rollout.kubelet.defects.rows import Defect, Number, Occasion, PodKind, known
+from rollout.kubelet.runtimes.description import Runtime
+
+KUBELET = "kubelet"
+_PROGRAMS: Mapping[str, str] = {
+    "containerd": "containerd",
+    "CRI-O": "crio",
+    "cri-dockerd": "cri-dockerd",
+    "docker": "docker",
+}
+"""Component → the program in ``Snapshot.runtimes``; it counts only where the kubelet uses it."""
+_USED: Mapping[str, tuple[Runtime, ...]] = {
+    "containerd": (Runtime.CONTAINERD,),
+    "CRI-O": (Runtime.CRIO,),
+    "cri-dockerd": (Runtime.CRI_DOCKERD,),
+    "docker": (Runtime.DOCKERSHIM, Runtime.CRI_DOCKERD),
+}
+_NUMBER = re.compile(r"(?<![\w.])v?(\d{1,5}(?:\.\d{1,5}){0,3})")
+
+
+class Standing(StrEnum):
+    """What a change does with a defect of the node."""
+
+    TRIGGERED = auto()  # it did not apply, and does afterwards; or the change itself is its occasion
+    KEPT = auto()
+    ENDED = auto()
+    POSSIBLE = auto()  # a value or a version that decides it cannot be observed
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDefect:
+    """``version``: as the node prints it, ``""`` if it does not. ``unread``: what could not be observed."""
+
+    defect: Defect
+    standing: Standing
+    version: str
+    unread: tuple[str, ...] = ()
+
+    @property
+    def of(self) -> str:
+        """``containerd 2.1.4``."""
+        return f"{self.defect.component} {self.version}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """A change of a node: its values before and after, and what happens on the node."""
+
+    before: NodeValues
+    after: NodeValues
+    occasions: frozenset[Occasion] = frozenset()
+
+
+def on_node(
+    snapshot: Snapshot, runtime: Runtime, values: NodeValues, own: Iterable[Defect] = ()
+) -> tuple[FoundDefect, ...]:
+    """The defects that a node has as it is. Those with an occasion wait for it."""
+    return tuple(
+        found
+        for found in on_change(snapshot, runtime, Doing(values, values, frozenset(Occasion)), own)
+        if found.standing in (Standing.KEPT, Standing.POSSIBLE) or found.defect.at is not None
+    )
+
+
+def on_change(
+    snapshot: Snapshot, runtime: Runtime, doing: Doing, own: Iterable[Defect] = ()
+) -> tuple[FoundDefect, ...]:
+    """What the change does with each defect of this node, in the order of the table; ``own``: rows of the project."""
+    return tuple(_found(snapshot, runtime, doing, (*known(), *own)))
+
+
+def _found(snapshot: Snapshot, runtime: Runtime, doing: Doing, rows: Iterable[Defect]) -> Iterator[FoundDefect]:
+    for row in rows:
+        version = version_of(row.component, snapshot, runtime)
+        if version is None:
+            continue
+        number = number_of(version)
+        every = row.versions == (((0,), ()),)
+        if number is not None and not row.has(number):
+            continue
+        unread = ("version",) if number is None and not every else ()
+        standing, lacking = _standing(row, doing)
+        if standing is not None:
+            uncertain = unread and standing is not Standing.ENDED
+            yield FoundDefect(row, Standing.POSSIBLE if uncertain else standing, version, (*unread, *lacking))
+
+
+def _standing(row: Defect, doing: Doing) -> tuple[Standing | None, tuple[str, ...]]:
+    if row.at is not None and row.at not in doing.occasions:
+        return None, ()
+    before, after = all_hold(row.when, doing.before), all_hold(row.when, doing.after, doing.before)
+    if after is None:
+        lacking = (each.path for each in row.when if each.holds(doing.after, doing.before) is None)
+        return Standing.POSSIBLE, tuple(dict.fromkeys(lacking))
+    if after:
+        triggered = row.at is not None or before is False
+        return Standing.TRIGGERED if triggered else Standing.KEPT, ()
+    return (Standing.ENDED if before and row.at is None else None), ()
+
+
+def version_of(component: str, snapshot: Snapshot, runtime: Runtime) -> str | None:
+    """The component's version as printed, ``""`` if the node does not report it; ``None``: the node does not use it."""
+    if component == KUBELET:
+        return snapshot.kubelet_version
+    if component in _PROGRAMS:
+        return _short(snapshot.runtimes.get(_PROGRAMS[component], "")) if runtime in _USED[component] else None
+    return _short(snapshot.facts.get(component, ""))
+
+
+def _short(printed: str) -> str:
+    """Of ``containerd github.com/containerd/containerd v2.1.4 75cb2b7…``: ``2.1.4``."""
+    found = _NUMBER.search(printed)
+    return found[1] if found else ""
+
+
+def number_of(version: str) -> Number | None:
+    """``1.35.4-eks-1234`` → (1, 35, 4). A pre-release counts as its release."""
+    found = _NUMBER.match(version)
+    return tuple(map(int, found[1].split("."))) if found else None
+
+
+def with_pods(found: Iterable[FoundDefect], has: Mapping[PodKind, bool | None]) -> tuple[FoundDefect, ...]:
+    """The defects without those about pods that the node does not have. Where that is not known, they may apply."""
+    return tuple(here for each in found if (here := _with_pods(each, has)) is not None)
+
+
+def _with_pods(found: FoundDefect, has: Mapping[PodKind, bool | None]) -> FoundDefect | None:
+    kind = found.defect.pods
+    if kind is None or has.get(kind):
+        return found
+    if has.get(kind) is None:
+        return replace(found, standing=Standing.POSSIBLE, unread=(*found.unread, f"pods of the kind {kind.value}"))
+    return None

@@ -1,0 +1,78 @@
+"""What people read of known defects: in a plan, in a refusal, in ``rollout explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rollout.kubelet.defects.matching import FoundDefect, Standing
+from rollout.kubelet.defects.rows import Defect
+
+REFERENCE = "known-defect"
+KEPT_REFERENCE = "known-defects-kept"
+_MOST = 6
+
+Said = tuple[str, str]
+
+
+def told(found: FoundDefect) -> str:
+    """``containerd 2.1.4: every pull hangs; remedy: …; containerd#14158; `rollout explain ID```."""
+    row = found.defect
+    remedy = f"; remedy: {row.remedy}" if row.remedy else ""
+    return f"{found.of}: {row.effect}{remedy}; {row.source}; `rollout explain {row.id}`"
+
+
+def on_plan(found: Sequence[FoundDefect]) -> Iterator[Said]:
+    """A line for each defect that the change triggers; one line each for all that stay, that may apply, and that end."""
+    for each in found:
+        if each.standing is Standing.TRIGGERED:
+            yield REFERENCE, told(each)
+    for standing, words in (
+        (Standing.KEPT, "known defects that the change leaves as they are"),
+        (Standing.POSSIBLE, "known defects that may apply"),
+        (Standing.ENDED, "known defects that no longer apply after the change"),
+    ):
+        some = [each for each in found if each.standing is standing]
+        if some:
+            unread = sorted({what for each in some for what in each.unread})
+            why = f"; not known: {', '.join(unread)}" if unread else ""
+            yield KEPT_REFERENCE, f"{words}: {_names(some)}{why}; `rollout explain {some[0].defect.id}`"
+
+
+def _names(found: Sequence[FoundDefect]) -> str:
+    names = [each.defect.id for each in found]
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return f"{', '.join(names[:_MOST])}{more}"
+
+
+def refusal(stopping: Sequence[FoundDefect]) -> str:
+    """Why a change is refused that would trigger these."""
+    names = ", ".join(each.defect.id for each in stopping)
+    return f"{'; '.join(told(each) for each in stopping)}. `accept: [{names}]` in the playbook allows it"
+
+
+def row_lines(row: Defect) -> Iterator[str]:
+    """What ``rollout explain ID`` prints."""
+    yield f"{row.id}  a known defect of {row.component} {row.span}"
+    yield f"  effect: {row.effect}"
+    if row.trigger:
+        yield f"  applies: {row.trigger}"
+    if row.stops is not None:
+        yield f"  stops: {row.stops.value}; a change that triggers it is refused unless the playbook contains `accept: [{row.id}]`"
+    if row.remedy:
+        yield f"  remedy: {row.remedy}"
+    yield f"  source: {row.source}{f', read {row.seen}' if row.seen else ''}"
+
+
+def row_line(row: Defect) -> str:
+    """One line of ``rollout explain SETTING``."""
+    return f"{row.component} {row.span}{f' {row.trigger}' if row.trigger else ''}: {row.effect} [{row.id}]"
+
+
+def about(rows: Sequence[Defect], names: frozenset[str]) -> tuple[Defect, ...]:
+    """The rows with a condition on one of these settings: a field or a part of it, a flag, a gate, a key of a runtime."""
+    return tuple(row for row in rows if any(_of(each.path, names) for each in row.when))
+
+
+def _of(path: str, names: frozenset[str]) -> bool:
+    plain = path.rpartition(":")[2]
+    return any(plain == name or plain.startswith(f"{name}.") or name.startswith(f"{plain}.") for name in names)
