@@ -12,6 +12,7 @@ from rollout.kubelet.node import arguments
 from rollout.kubelet.node.layout import Layout, LayoutError
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.runtimes import known
+from rollout.kubelet.runtimes.description import Description
 
 _KUBEADM_FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
 
@@ -24,7 +25,7 @@ def now(fit: FitNode) -> NodeValues:
     except LayoutError:
         read = None
     facts = {**fit.snapshot.facts, "runtime": runtime.runtime.value, **_kubeadm(fit.snapshot)}
-    return NodeValues(fit.version.minor, fit.outcome.effective, _flags(fit.layout), read, facts)
+    return NodeValues(fit.version.minor, fit.outcome.effective, _flags(fit.layout, runtime), read, facts)
 
 
 def after(
@@ -40,11 +41,13 @@ def after(
         if row is not None and not isinstance(wanted[name].value, dict)
     }
     read = None if before.runtime is None else {**before.runtime, **set_}
-    return NodeValues(before.minor, outcome.effective, _flags(then), read, before.facts)
+    return NodeValues(before.minor, outcome.effective, _flags(then, runtime), read, before.facts)
 
 
-def _flags(layout: Layout) -> Mapping[str, str]:
-    return {flag.name: flag.value for flag in arguments.given(layout.asked)}
+def _flags(layout: Layout, runtime: Description) -> Mapping[str, str]:
+    """The flags of the command line; those that configure a runtime inside the kubelet have their defaults."""
+    defaults = {row.key: row.default for row in runtime.rows if row.in_kubelet}
+    return {**defaults, **{flag.name: flag.value for flag in arguments.given(layout.asked)}}
 
 
 def _kubeadm(snapshot: Snapshot) -> Mapping[str, str]:

@@ -10,17 +10,19 @@ from rollout.core.text.terminal import counted, printable, seconds_text
 
 MOST = 8
 MOST_DRAINS = 3
+_MOST_KEPT = 4
 _GRAVE = ("pods-rejected", "containers-restart", "known-defect", "pulls-cancelled", "pull-qps")
 """These are listed first."""
-_LAST = "known-defects-kept"
+_IN_ONE_LINE = "known-defects-kept"
 
 
 def consequences_lines(plan: Plan) -> Iterator[str]:
     """One line for a consequence that several groups share."""
     folded: dict[tuple[str, str], list[Consequence]] = {}
-    for each in sorted(plan.consequences, key=lambda each: (each.reference == _LAST, each.reference not in _GRAVE)):
-        folded.setdefault((each.reference, each.text), []).append(each)
-    if folded:
+    for each in sorted(plan.consequences, key=lambda each: each.reference not in _GRAVE):
+        if each.reference != _IN_ONE_LINE:
+            folded.setdefault((each.reference, each.text), []).append(each)
+    if plan.consequences:
         yield ""
         yield "Side effects"
     members = _members(plan)
@@ -29,6 +31,10 @@ def consequences_lines(plan: Plan) -> Iterator[str]:
         yield f"  {_groups(plan, entries)}: {counted(nodes, 'node')}: {printable(text, 400)} [{printable(reference, 80)}]"
     if len(folded) > MOST:
         yield f"  … {counted(len(folded) - MOST, 'more side effect')}: see them all with -o json"
+    kept = list(dict.fromkeys(each.text for each in plan.consequences if each.reference == _IN_ONE_LINE))
+    if kept:
+        more = f" and {len(kept) - _MOST_KEPT} more" if len(kept) > _MOST_KEPT else ""
+        yield f"  known defects: {printable('; '.join(kept[:_MOST_KEPT]), 400)}{more} [{_IN_ONE_LINE}]"
 
 
 def drains_lines(plan: Plan) -> Iterator[str]:

@@ -12,21 +12,9 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.conditions import NodeValues, all_hold
 from rollout.kubelet.defects.rows import Defect, Number, Occasion, PodKind, known
 from rollout.kubelet.runtimes.description import Runtime
+from rollout.kubelet.runtimes.known import KNOWN
 
 KUBELET = "kubelet"
-_PROGRAMS: Mapping[str, str] = {
-    "containerd": "containerd",
-    "CRI-O": "crio",
-    "cri-dockerd": "cri-dockerd",
-    "docker": "docker",
-}
-"""Component → the program in ``Snapshot.runtimes``; it counts only where the kubelet uses it."""
-_USED: Mapping[str, tuple[Runtime, ...]] = {
-    "containerd": (Runtime.CONTAINERD,),
-    "CRI-O": (Runtime.CRIO,),
-    "cri-dockerd": (Runtime.CRI_DOCKERD,),
-    "docker": (Runtime.DOCKERSHIM, Runtime.CRI_DOCKERD),
-}
 _NUMBER = re.compile(r"(?<![\w.])v?(\d{1,5}(?:\.\d{1,5}){0,3})")
 
 
@@ -114,13 +102,15 @@ def version_of(component: str, snapshot: Snapshot, runtime: Runtime) -> str | No
     """The component's version as printed, ``""`` if the node does not report it; ``None``: the node does not use it."""
     if component == KUBELET:
         return snapshot.kubelet_version
-    if component in _PROGRAMS:
-        return _short(snapshot.runtimes.get(_PROGRAMS[component], "")) if runtime in _USED[component] else None
+    of_runtime = next((each for each in KNOWN if each.runtime.value == component), None)
+    if of_runtime is not None:
+        found = of_runtime.version(snapshot.runtimes)
+        return None if of_runtime.runtime is not runtime else found.text if found else ""
     return _short(snapshot.facts.get(component, ""))
 
 
 def _short(printed: str) -> str:
-    """Of ``containerd github.com/containerd/containerd v2.1.4 75cb2b7…``: ``2.1.4``."""
+    """The first number of a printed version: of ``systemd 252 (252.38-1)`` it is ``252``."""
     found = _NUMBER.search(printed)
     return found[1] if found else ""
 

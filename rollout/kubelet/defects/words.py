@@ -9,7 +9,6 @@ from rollout.kubelet.defects.rows import Defect
 
 REFERENCE = "known-defect"
 KEPT_REFERENCE = "known-defects-kept"
-_MOST = 6
 
 Said = tuple[str, str]
 
@@ -22,26 +21,16 @@ def told(found: FoundDefect) -> str:
 
 
 def on_plan(found: Sequence[FoundDefect]) -> Iterator[Said]:
-    """A line for each defect that the change triggers; one line each for all that stay, that may apply, and that end."""
+    """A line for each defect that the change triggers, and a few words for each other one."""
     for each in found:
         if each.standing is Standing.TRIGGERED:
             yield REFERENCE, told(each)
-    for standing, words in (
-        (Standing.KEPT, "known defects that the change leaves as they are"),
-        (Standing.POSSIBLE, "known defects that may apply"),
-        (Standing.ENDED, "known defects that no longer apply after the change"),
-    ):
-        some = [each for each in found if each.standing is standing]
-        if some:
-            unread = sorted({what for each in some for what in each.unread})
-            why = f"; not known: {', '.join(unread)}" if unread else ""
-            yield KEPT_REFERENCE, f"{words}: {_names(some)}{why}; `rollout explain {some[0].defect.id}`"
+        else:
+            unread = f" ({', '.join(each.unread)} not known)" if each.unread else ""
+            yield KEPT_REFERENCE, f"{each.defect.id} {_BECOMES[each.standing]}{unread}"
 
 
-def _names(found: Sequence[FoundDefect]) -> str:
-    names = [each.defect.id for each in found]
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return f"{', '.join(names[:_MOST])}{more}"
+_BECOMES = {Standing.KEPT: "stays", Standing.POSSIBLE: "may apply", Standing.ENDED: "no longer applies"}
 
 
 def refusal(stopping: Sequence[FoundDefect]) -> str:

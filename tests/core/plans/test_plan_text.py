@@ -67,6 +67,7 @@ Side effects
   g1: 2 nodes: the Node can be NotReady for up to 10 s (kubernetes #122338) [not-ready-flip]
   g1: 2 nodes: image and crash back-offs are reset: all waiting images are pulled at once, within the kubelet's limits [back-offs-emptied]
   g1: 2 nodes: exec, attach, logs -f and port-forward through this kubelet end [sessions-break]
+  known defects: dockershim-verify-cut no longer applies; kubelet-init-devices-rejected may apply (pods of the kind devices not known); kubelet-negative-grace-waits stays [known-defects-kept]
 
 Registries, at most
   all registries: pulls at once 3 → no bound on 2 nodes, 1 for the others; pulls a second 15 (3 nodes)
@@ -134,7 +135,7 @@ def test_hundreds_of_groups_that_differ_only_in_their_own_bytes_are_one() -> Non
     assert len(kinds(plan)) == 1
     text = plan_text(plan)
     assert "and 299 groups more that differ only in bytes that rollout does not change; shown for g1" in text
-    assert len(text.splitlines()) < 60
+    assert len(text.splitlines()) < 61  # with the line of known defects
 
 
 def test_many_kinds_and_many_reasons_are_bounded() -> None:

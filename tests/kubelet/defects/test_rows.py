@@ -17,7 +17,7 @@ versions = [["1.7.0", "1.7.28"]]
 effect = "pulls through the mirror of zone b hang"
 source = "ticket 4711"
 """
-COMPONENTS = {"kubelet", "containerd", "CRI-O", "cri-dockerd", "docker", "nvidia-container-toolkit"}
+COMPONENTS = {"kubelet", "containerd", "CRI-O", "cri-dockerd", "nvidia-container-toolkit"}
 
 
 def row(name: str) -> Defect:

@@ -21,6 +21,7 @@ OTHER_WORDS = frozenset(
         "ansible-pull",
         "boot-id",
         "config-dir-alpha",
+        "daemon-reload",
         "drain-and-restart",
         "hard-links",
         "healthz-port",
