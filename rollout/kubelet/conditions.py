@@ -51,7 +51,7 @@ class NodeValues:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ValueCondition:
     """``test`` is a key of ``TESTS`` or of ``CHANGES``."""
 
     path: str
@@ -69,16 +69,16 @@ class Condition:
         return None if old is UNKNOWN else CHANGES[self.test](old, now, self.path) is self.against
 
 
-def conditions(written: Mapping[str, Mapping[str, Value]]) -> tuple[Condition, ...]:
+def conditions(written: Mapping[str, Mapping[str, Value]]) -> tuple[ValueCondition, ...]:
     """From a table's row; ``ValueError`` for an unknown test."""
-    made = tuple(Condition(path, test, value) for path, tests in written.items() for test, value in tests.items())
+    made = tuple(ValueCondition(path, test, value) for path, tests in written.items() for test, value in tests.items())
     wrong = next((each.test for each in made if each.test not in {*TESTS, *CHANGES}), None)
     if wrong is not None:
         raise ValueError(f"unknown test {wrong!r}: one of {', '.join([*TESTS, *CHANGES])}")
     return made
 
 
-def all_hold(every: tuple[Condition, ...], values: NodeValues, before: NodeValues | None = None) -> bool | None:
+def all_hold(every: tuple[ValueCondition, ...], values: NodeValues, before: NodeValues | None = None) -> bool | None:
     """False if one does not hold, else ``None`` if one is unknown."""
     found = [each.holds(values, before) for each in every]
     return False if False in found else None if None in found else True

@@ -22,8 +22,7 @@ from rollout.kubelet.changes import flag_changes, home_files, kubelet_changes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, WantedSettings, kubelet_change
 from rollout.kubelet.changes.templated_config import uses_node
 from rollout.kubelet.defects import matching
-from rollout.kubelet.defects.matching import Doing, FoundDefect
-from rollout.kubelet.defects.matching import Standing as DefectStanding
+from rollout.kubelet.defects.matching import DefectStanding, Doing, FoundDefect
 from rollout.kubelet.defects.rows import Defect, Occasion
 from rollout.kubelet.defects.words import REFERENCE as KNOWN_DEFECT
 from rollout.kubelet.defects.words import refusal as defect_refusal

@@ -18,7 +18,7 @@ KUBELET = "kubelet"
 _NUMBER = re.compile(r"(?<![\w.])v?(\d{1,5}(?:\.\d{1,5}){0,3})")
 
 
-class Standing(StrEnum):
+class DefectStanding(StrEnum):
     """What a change does with a defect of the node."""
 
     TRIGGERED = auto()  # it did not apply, and does afterwards; or the change itself is its occasion
@@ -32,7 +32,7 @@ class FoundDefect:
     """``version``: as the node prints it, ``""`` if it does not. ``unread``: what could not be observed."""
 
     defect: Defect
-    standing: Standing
+    standing: DefectStanding
     version: str
     unread: tuple[str, ...] = ()
 
@@ -58,7 +58,7 @@ def on_node(
     return tuple(
         found
         for found in on_change(snapshot, runtime, Doing(values, values, frozenset(Occasion)), own)
-        if found.standing in (Standing.KEPT, Standing.POSSIBLE) or found.defect.at is not None
+        if found.standing in (DefectStanding.KEPT, DefectStanding.POSSIBLE) or found.defect.at is not None
     )
 
 
@@ -81,21 +81,21 @@ def _found(snapshot: Snapshot, runtime: Runtime, doing: Doing, rows: Iterable[De
         unread = ("version",) if number is None and not every else ()
         standing, lacking = _standing(row, doing)
         if standing is not None:
-            uncertain = unread and standing is not Standing.ENDED
-            yield FoundDefect(row, Standing.POSSIBLE if uncertain else standing, version, (*unread, *lacking))
+            uncertain = unread and standing is not DefectStanding.ENDED
+            yield FoundDefect(row, DefectStanding.POSSIBLE if uncertain else standing, version, (*unread, *lacking))
 
 
-def _standing(row: Defect, doing: Doing) -> tuple[Standing | None, tuple[str, ...]]:
+def _standing(row: Defect, doing: Doing) -> tuple[DefectStanding | None, tuple[str, ...]]:
     if row.at is not None and row.at not in doing.occasions:
         return None, ()
     before, after = all_hold(row.when, doing.before), all_hold(row.when, doing.after, doing.before)
     if after is None:
         lacking = (each.path for each in row.when if each.holds(doing.after, doing.before) is None)
-        return Standing.POSSIBLE, tuple(dict.fromkeys(lacking))
+        return DefectStanding.POSSIBLE, tuple(dict.fromkeys(lacking))
     if after:
         triggered = row.at is not None or before is False
-        return Standing.TRIGGERED if triggered else Standing.KEPT, ()
-    return (Standing.ENDED if before and row.at is None else None), ()
+        return DefectStanding.TRIGGERED if triggered else DefectStanding.KEPT, ()
+    return (DefectStanding.ENDED if before and row.at is None else None), ()
 
 
 def version_of(component: str, snapshot: Snapshot, runtime: Runtime) -> str | None:
@@ -131,5 +131,7 @@ def _with_pods(found: FoundDefect, has: Mapping[PodKind, bool | None]) -> FoundD
     if kind is None or has.get(kind):
         return found
     if has.get(kind) is None:
-        return replace(found, standing=Standing.POSSIBLE, unread=(*found.unread, f"pods of the kind {kind.value}"))
+        return replace(
+            found, standing=DefectStanding.POSSIBLE, unread=(*found.unread, f"pods of the kind {kind.value}")
+        )
     return None

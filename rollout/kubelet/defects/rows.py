@@ -34,7 +34,7 @@ from rollout.core.model.settings import Value
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem
-from rollout.kubelet.conditions import Condition, conditions
+from rollout.kubelet.conditions import ValueCondition, conditions
 
 OWN_FILE = "known-defects.toml"
 """The file of a project beside its ``rollout.toml``."""
@@ -91,7 +91,7 @@ class Defect:
     versions: tuple[tuple[Number, Number], ...]
     effect: str
     source: str
-    when: tuple[Condition, ...] = ()
+    when: tuple[ValueCondition, ...] = ()
     at: Occasion | None = None
     pods: PodKind | None = None
     stops: Stops | None = None

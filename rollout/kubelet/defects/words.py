@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rollout.kubelet.defects.matching import FoundDefect, Standing
+from rollout.kubelet.defects.matching import DefectStanding, FoundDefect
 from rollout.kubelet.defects.rows import Defect
 
 REFERENCE = "known-defect"
@@ -23,14 +23,18 @@ def told(found: FoundDefect) -> str:
 def on_plan(found: Sequence[FoundDefect]) -> Iterator[Said]:
     """A line for each defect that the change triggers, and a few words for each other one."""
     for each in found:
-        if each.standing is Standing.TRIGGERED:
+        if each.standing is DefectStanding.TRIGGERED:
             yield REFERENCE, told(each)
         else:
             unread = f" ({', '.join(each.unread)} not known)" if each.unread else ""
             yield KEPT_REFERENCE, f"{each.defect.id} {_BECOMES[each.standing]}{unread}"
 
 
-_BECOMES = {Standing.KEPT: "stays", Standing.POSSIBLE: "may apply", Standing.ENDED: "no longer applies"}
+_BECOMES = {
+    DefectStanding.KEPT: "stays",
+    DefectStanding.POSSIBLE: "may apply",
+    DefectStanding.ENDED: "no longer applies",
+}
 
 
 def refusal(stopping: Sequence[FoundDefect]) -> str:

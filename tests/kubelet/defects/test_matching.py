@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import node_values
 from rollout.kubelet.changes.changes import Proposal, proposal
-from rollout.kubelet.defects.matching import FoundDefect, Standing, number_of, on_node, with_pods
+from rollout.kubelet.defects.matching import DefectStanding, FoundDefect, number_of, on_node, with_pods
 from rollout.kubelet.defects.rows import PodKind, of_project
 from rollout.kubelet.defects.words import on_plan
 from rollout.kubelet.homes import check_accepted
@@ -33,7 +33,7 @@ def found(snapshot: Snapshot, **values: object) -> dict[str, FoundDefect]:
     return {each.defect.id: each for each in got.defects}
 
 
-def standing(snapshot: Snapshot, name: str, **values: object) -> Standing | None:
+def standing(snapshot: Snapshot, name: str, **values: object) -> DefectStanding | None:
     here = found(snapshot, **values).get(name)
     return here.standing if here else None
 
@@ -56,18 +56,18 @@ def test_another_patch_or_another_value_is_not_refused(kubelet: str, pulls: int)
 
 def test_a_node_that_has_the_defect_already_is_not_refused_for_it() -> None:
     text = CONFIG_TEXT.replace("serializeImagePulls: true", "serializeImagePulls: false\nmaxParallelImagePulls: 40")
-    assert standing(kubeadm(version="1.35.4", runtime="containerd", config=text), PANICS) is Standing.KEPT
+    assert standing(kubeadm(version="1.35.4", runtime="containerd", config=text), PANICS) is DefectStanding.KEPT
 
 
 def test_a_defect_that_the_change_ends() -> None:
     text = CONFIG_TEXT.replace("serializeImagePulls: true", "serializeImagePulls: false\nmaxParallelImagePulls: 40")
     here = kubeadm(version="1.35.4", runtime="containerd", config=text)
-    assert standing(here, PANICS, maxParallelImagePulls=5) is Standing.ENDED
+    assert standing(here, PANICS, maxParallelImagePulls=5) is DefectStanding.ENDED
 
 
 def test_the_runtimes_own_file_decides() -> None:
     zero = node(Runtime.CONTAINERD, "2.1.4", regular(CONTAINERD, ZERO), kubelet="1.33.1")
-    assert standing(zero, "containerd-zero-deadline") is Standing.KEPT
+    assert standing(zero, "containerd-zero-deadline") is DefectStanding.KEPT
     usual = node(Runtime.CONTAINERD, "2.1.4", regular(CONTAINERD, V3), kubelet="1.33.1")
     assert standing(usual, "containerd-zero-deadline") is None
     locally = ZERO.replace("'0s'", "'0s'\n    use_local_image_pull = true")
@@ -81,14 +81,14 @@ def test_an_intent_that_ends_a_defect_of_the_runtime() -> None:
     zero = node(Runtime.CONTAINERD, "2.1.4", regular(CONTAINERD, ZERO), kubelet="1.33.1")
     got = decide(zero, wanted(imagePullProgressDeadline="5m"))
     assert isinstance(got, Proposal), got
-    assert {each.defect.id: each.standing for each in got.defects}["containerd-zero-deadline"] is Standing.ENDED
+    assert {each.defect.id: each.standing for each in got.defects}["containerd-zero-deadline"] is DefectStanding.ENDED
 
 
 def test_what_was_not_read_is_possible_and_named() -> None:
     here = replace(kubeadm(version="1.33.1", runtime="containerd"), runtimes={"containerd": "containerd x v2.1.4 c"})
     each = found(here)["containerd-zero-deadline"]
     assert (each.standing, each.unread) == (
-        Standing.POSSIBLE,
+        DefectStanding.POSSIBLE,
         ("runtime:image_pull_progress_timeout", "runtime:local_pull"),
     )
     unnamed = replace(here, runtimes={})
@@ -106,19 +106,19 @@ def test_a_runtime_that_the_kubelet_does_not_use_has_no_defects_here() -> None:
 
 
 def test_crios_deadline_is_read_from_its_files() -> None:
-    assert standing(crio(version="1.32.1"), "crio-short-progress-default") is Standing.KEPT
-    assert standing(crio(version="1.31.1"), "crio-fixed-progress-limit") is Standing.KEPT
+    assert standing(crio(version="1.32.1"), "crio-short-progress-default") is DefectStanding.KEPT
+    assert standing(crio(version="1.31.1"), "crio-fixed-progress-limit") is DefectStanding.KEPT
     assert standing(crio(version="1.32.5"), "crio-short-progress-default") is None
 
 
 def test_an_occasion_comes_with_the_change() -> None:
     here = kubeadm(version="1.35.2", runtime="containerd")
     each = found(here)["kubelet-sidecar-never-restarts"]
-    assert each.standing is Standing.TRIGGERED
+    assert each.standing is DefectStanding.TRIGGERED
     assert with_pods((each,), {PodKind.SIDECAR: True}) == (each,)
     assert with_pods((each,), {PodKind.SIDECAR: False}) == ()
     (unsure,) = with_pods((each,), {})
-    assert (unsure.standing, unsure.unread) == (Standing.POSSIBLE, ("pods of the kind sidecar",))
+    assert (unsure.standing, unsure.unread) == (DefectStanding.POSSIBLE, ("pods of the kind sidecar",))
     assert standing(kubeadm(version="1.35.4", runtime="containerd"), "kubelet-sidecar-never-restarts") is None
 
 
@@ -130,7 +130,7 @@ def test_rows_of_a_project_warn_and_never_refuse() -> None:
     got = proposal(kubeadm(), settings(maxPods=50), POLICY, inventory_node(), None, own)
     assert isinstance(got, Proposal), got
     (ours,) = [each for each in got.defects if each.defect.own]
-    assert ours.standing is Standing.TRIGGERED
+    assert ours.standing is DefectStanding.TRIGGERED
 
 
 def test_a_node_as_it_is() -> None:
@@ -161,8 +161,8 @@ def test_a_plan_says_a_line_for_each_that_it_triggers_and_a_few_words_of_the_oth
 
 def test_the_deadline_inside_the_kubelet_has_its_default() -> None:
     """Incident 1: the default of 1 min ended pulls with a layer that took longer to verify."""
-    assert standing(kubeadm(), "dockershim-verify-cut") is Standing.KEPT
-    assert standing(kubeadm(), "dockershim-verify-cut", imagePullProgressDeadline="5m") is Standing.ENDED
+    assert standing(kubeadm(), "dockershim-verify-cut") is DefectStanding.KEPT
+    assert standing(kubeadm(), "dockershim-verify-cut", imagePullProgressDeadline="5m") is DefectStanding.ENDED
 
 
 def test_versions_as_nodes_print_them() -> None:
