@@ -20,21 +20,17 @@ from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import LONGEST_TEXT, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.messages import QPS, found_in
-from rollout.features.diagnose.rules.sieve import CUT, MONTHS, QUOTED, UnreadLines, text_of
+from rollout.features.diagnose.rules.sieve import CUT, JOURNAL, QUOTED, UnreadLines, text_of
 
 _KLOG = re.compile(
     r"(?:\d{4}-\d\d-\d\dT\S{1,40} std(?:err|out) [FP] |[IWEF]?[\d .:]{1,40})??"
     r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+\d+ [\w./-]+:\d+\] ?"
 )
-_JOURNAL = re.compile(
-    r"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d(?:\.\d+)?)"
-    r"|(?:[A-Z][a-z]{2} )?(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)(?: [A-Z]{2,5})?|(?P<unix>\d{10}\.\d+))"
-    r" (?P<node>\S+) (?P<program>[\w.@/()-]+?)(?:\[\d+\])?: "
-)
+_JOURNAL = re.compile(JOURNAL, re.ASCII)
 _LOGRUS = re.compile(r'time="(?P<time>[^"]+)" level=(?P<level>\w+) msg=(?P<msg>"(?:[^"\\]|\\.)*"|\S+)(?P<rest>.*)')
 _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
 _CUT = re.compile(CUT.pattern.decode())
-_PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|\{[^}]{0,4096}\}|\[[^\]]{0,4096}\]|\S*)')
+_PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|&?\{[^}]{0,4096}\}|\[[^\]]{0,4096}\]|\S*)')
 
 
 _OF_LOGRUS = ("error", "host", "version")
@@ -79,7 +75,7 @@ class LogReader:
                 head.at = moment(journal["iso"])
             elif journal["unix"]:
                 head.at = float(journal["unix"])
-            elif journal["month"] in MONTHS:
+            elif journal["time"]:
                 hours, minutes, seconds = journal["time"].split(":")
                 head.at = self._time(None, int(hours) * 3600 + int(minutes) * 60 + float(seconds))
             rest = line[journal.end() :]

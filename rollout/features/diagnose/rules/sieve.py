@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import MOST_FACTS, SourceLine
 from rollout.features.diagnose.rules.messages import WANTED
+from rollout.features.diagnose.rules.months import month_of
 
 SHOWN = 3
 """Unreadable lines of a file that are shown; all are counted."""
@@ -28,18 +29,21 @@ _KLOG = re.compile(
     rb"(?:\d{4}-\d\d-\d\dT\S{1,40} std(?:err|out) [FP] |[IWEF]?[\d .:]{1,40})??(?P<level>[IWEF])(?P<month>\d\d)(?P<day>\d\d) \d\d:\d\d:\d\d\.\d{6}\s+\d+ [\w./-]+:\d+\] ?"
 )
 """At the beginning of a line, behind a container's time and stream, or behind a cut prefix. Behind a text it is quoted, and may be anybody's."""
-_JOURNAL = re.compile(
-    rb"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) \d\d:\d\d:\d\d(?:\.\d+)?"
-    rb"|(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*(?: [A-Z]{2,5})?|\d{10}\.\d+)"
-    rb" \S+ [\w.@/()-]+?(?:\[\d+\])?: "
+_NAME = r"[^\s\d:;=,\[\](){}\"']{1,24}"
+JOURNAL = (
+    rf"(?:(?:(?P<month>{_NAME}|\d{{1,2}}[月월]) +(?P<day>\d{{1,2}})|(?P<first>\d{{1,2}}) (?P<then>{_NAME}))"
+    r" (?P<time>\d\d:\d\d:\d\d(?:\.\d+)?)"
+    r"|(?:\S{1,12} )?(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)(?: [A-Z]{2,5})?|(?P<unix>\d{10}\.\d+))"
+    r" (?P<node>\S+) (?P<program>[\w.@/()-]+?)(?:\[\d+\])?: "
 )
+"""The prefix of journald: the day stands before or behind the month, which may be of any language."""
+_JOURNAL = re.compile(JOURNAL.replace("[月월]", "(?:月|월)").encode())
 CUT = re.compile(rb"[IWEF]?[\d .:]{0,40}[\w/-]+\.go:\d+\] ?")
 """The end of klog's prefix, where the line lost its beginning."""
 QUOTED = b"pull QPS exceed"
 """Words that are a lead wherever they stand: people quote them, and other programs log them."""
 _LOGRUS = re.compile(rb'time="[^"]+?(?P<zone>[+-]\d\d:\d\d)?" level=\w+ msg=')
 _JSON_MESSAGE = re.compile(rb'"(msg|MESSAGE)" ?: ?"')
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _OF_A_DUMP = (
     b"\t",
     b"goroutine ",
@@ -202,10 +206,18 @@ class Sieve:
         journal = _JOURNAL.match(line)
         if journal is None:
             return self._message(number, line, 0, known=False)
-        month = journal["month"]
-        if month and (date := (month, journal["day"])) != self._date and month.decode() in MONTHS:
-            self._turn(date, MONTHS.index(month.decode()) + 1, int(date[1]))
+        if journal["time"]:
+            self._journal_date(journal["month"] or journal["then"], journal["day"] or journal["first"])
         return self._message(number, line, journal.end(), known=True)
+
+    def _journal_date(self, month: bytes, day: bytes) -> None:
+        if (month, day) == self._date:
+            return
+        number = month_of(month.decode(errors="replace"))
+        if number is not None:
+            self._turn((month, day), number, int(day))
+        elif self._midnight is None or datetime.fromtimestamp(self._midnight, UTC).day != int(day):
+            self._date, self._midnight = (month, day), None  # klog's own date of a later line shows it
 
     def _message(self, number: int, line: bytes, start: int, *, known: bool) -> Label | None:
         """Behind the prefix of a journal, or of a line without one."""
