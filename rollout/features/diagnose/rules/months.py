@@ -1,4 +1,4 @@
-"""Months as journald prints them: in the language of whoever called ``journalctl``, by glibc's ``%b`` of that locale."""
+"""Months as journald prints them: in the language of the shell that called ``journalctl``, by glibc's ``%b`` of that locale."""
 
 from __future__ import annotations
 
