@@ -219,6 +219,8 @@ class Description:
     daemon: Daemon | None = None  # what serves it
     logs: tuple[PullMessage, ...] = ()  # the messages about pulls of its daemons, or of the kubelet that contains it
     cuts: CutWords | None = None  # its program that cancels pulls without progress, if that is not the kubelet
+    id_scheme: str = ""  # how the kubelet's name of a container begins: ``docker`` of ``docker://0123…``
+    negative_grace: str = ""  # what it does with a grace period below 0
     own_limit: str = ""  # a time limit of its own that ends pulls, with or without progress
     traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # intent → what people must know of it here
     stand_in: RuntimeStandIn = field(default_factory=RuntimeStandIn)

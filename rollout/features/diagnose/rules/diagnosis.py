@@ -22,11 +22,14 @@ from rollout.features.diagnose.rules.pull_failures import (
 from rollout.features.diagnose.rules.pull_queue import queue_findings
 from rollout.features.diagnose.rules.pulls import pulls_of
 from rollout.features.diagnose.rules.reading import FileReading
+from rollout.features.diagnose.rules.repeated import repeated_findings
 from rollout.kubelet import versions
 
 IDS = (
     "cgroup-v1-refused",
     "container-definition-changed",
+    "container-name-reserved",
+    "container-not-killed",
     "image-pull-backoff",
     "kubelet-crash-loop",
     "negative-grace-period",
@@ -37,8 +40,10 @@ IDS = (
     "pull-progress-deadline",
     "pull-qps-exceeded",
     "registry-slow",
+    "runtime-down",
     "serial-pull-queue",
     "slow-termination",
+    "volume-not-unmounted",
 )
 """Every finding's id. They never change."""
 
@@ -122,6 +127,7 @@ def _findings(here: Facts, target: ProposalTarget) -> tuple[Finding, ...]:
         *back_off_findings(here),
         *ending_findings(here, target),
         *start_findings(here, target),
+        *repeated_findings(here),
     )
 
 

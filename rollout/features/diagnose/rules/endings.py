@@ -22,6 +22,7 @@ from rollout.features.diagnose.rules.finding import (
     since,
 )
 from rollout.kubelet.restarts.termination import DEDUCTED, FLOOR, OVERRIDDEN
+from rollout.kubelet.runtimes.known import KNOWN
 
 SLACK = 3.0
 """Seconds by which a normal end exceeds its grace period: calls to the runtime, and its own wait after SIGKILL."""
@@ -160,9 +161,16 @@ def _containers(facts: Facts) -> tuple[Mapping[str, str], Mapping[str, str]]:
 # The grace period that was passed as a negative number.
 
 
+EVICTED = 5.0
+"""Seconds after the kubelet's decision to evict in which it stops the pod's containers."""
+_NEGATIVE = {known.id_scheme: known.negative_grace for known in KNOWN if known.negative_grace}
+_NOT_KNOWN = "What the runtime does with a negative number depends on it: to wait without a limit, or to kill at once"
+
+
 def _negative(facts: Facts) -> Iterator[Finding]:
     _, names = _containers(facts)
     kills = [fact for fact in facts.of(Kind.KILL) if _number(fact["grace"]) < 0]
+    evictions = facts.of(Kind.EVICTS)
     ends: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.KILLED, Kind.DIED) if kills else ():
         ends[fact["id"]].append(fact)
@@ -174,9 +182,15 @@ def _negative(facts: Facts) -> Iterator[Finding]:
             if ended and kill.at is not None
             else "no end of it is in the files"
         )
-        cause = (
-            f"the kubelet stopped container {name} with a grace period of {kill['grace']} s. Docker waits without a limit for a negative "
-            f"number and never sends SIGKILL; {took}. The seconds of hooks and waits were subtracted without a lower bound."
+        evicted = any(
+            evict.node == kill.node and evict.clock == kill.clock and 0 <= _at(kill) - _at(evict) <= EVICTED
+            for evict in evictions
+        )
+        cause = f"the kubelet stopped container {name} with a grace period of {kill['grace']} s. {_NEGATIVE.get(kill['scheme'], _NOT_KNOWN)}; {took}. "
+        cause += (
+            "An eviction asked for it: evictionMaxPodGracePeriod below 0 does that to each pod that it evicts. Set it above 0."
+            if evicted
+            else "The seconds of hooks and waits were subtracted without a lower bound."
         )
         fetch = (
             f"the kubelet's version and build: kubelets before 1.{DEDUCTED} pass an override unchecked, later ones give every container "

@@ -50,10 +50,12 @@ class Kind(StrEnum):
     REMOVED = auto()  # pod: the pod left the API
     HOOK = auto()  # pod, container, id: a preStop hook starts
     HOOK_DONE = auto()  # pod, container, id
-    KILL = auto()  # pod, container, id, grace, override ("yes" or "")
+    KILL = auto()  # pod, container, id, scheme (of the id, as ``docker``), grace, override ("yes" or "")
+    EVICTS = auto()  # the kubelet decides to evict pods
     KILLED = auto()  # pod, container, id: StopContainer returned without an error
     DIED = auto()  # pod, id: the kubelet saw that a container had ended
     NAMED = auto()  # pod, container, id: which container an id is
+    TROUBLE = auto()  # id, of, pod: the kubelet cannot go on, see ``repeated``
     PLEG = auto()  # elapsed, threshold
     CGROUP_V1 = auto()  # error
     CHANGED = auto()  # pod, container: a container restarts because its definition changed

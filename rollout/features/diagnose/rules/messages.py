@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rollout.features.diagnose.rules.facts import BareFact, Kind
 from rollout.features.diagnose.rules.pod_events import event_found
+from rollout.features.diagnose.rules.troubles import trouble_in
 from rollout.kubelet.runtimes.description import PullStep
 from rollout.kubelet.runtimes.known import KNOWN
 
@@ -34,7 +35,7 @@ def over_qps(error: str) -> bool:
     return error.lstrip('\\" ').startswith(QPS)
 
 
-_ID = r'(?:\{"\w+" "(?P<id>[0-9a-f]{6,64})"\}|"\w[\w.-]*://(?P<id2>[0-9a-f]{6,64})")'
+_ID = r'(?:\{"(?P<scheme>\w+)" "(?P<id>[0-9a-f]{6,64})"\}|"(?P<scheme2>\w[\w.-]*)://(?P<id2>[0-9a-f]{6,64})")'
 _POD = r'"(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)"'
 _IMAGE = r'"(?P<image>[^"]+)"'
 
@@ -77,6 +78,7 @@ _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
     "Killing container with a grace period override": (Kind.KILL, (("gracePeriod", "grace"), ("=yes", "override"))),
     "Killing container with a grace period": (Kind.KILL, (("gracePeriod", "grace"),)),
     "Container exited normally": (Kind.KILLED, ()),
+    "Eviction manager: must evict pod(s) to reclaim": (Kind.EVICTS, ()),
     "Pulling image without credentials": (Kind.UNQUEUED, (("image", "image"),)),
     "Failed to pull image": (Kind.PULL_FAILED, (("image", "image"), ("err", "error"))),
     "Kubelet version": (Kind.START, (("kubeletVersion", "version"),)),
@@ -141,6 +143,7 @@ def _plain(match: re.Match[str]) -> dict[str, str]:
         groups["pod"] = f"{groups.pop('namespace')}/{groups.pop('name')}"
     if "id2" in groups:
         groups["id"] = groups.pop("id2")
+        groups["scheme"] = groups.pop("scheme2")
     if "override" in groups:
         groups["override"] = "yes"
     if "failed" in groups:
@@ -155,7 +158,8 @@ def _keyed(message: str, keys: Fields) -> Iterator[BareFact]:
     fields = {to: keys.get(key, "") if key[0] != "=" else key[1:] for key, to in wanted}
     if kind in _OF_CONTAINERS:
         fields |= {to: keys.get(key, "") for key, to in _CONTAINER}
-        fields["id"] = fields["id"].rpartition("://")[2].strip('"}')
+        scheme, _, id_ = fields["id"].rpartition("://")
+        fields |= {"id": id_.strip('"}'), "scheme": scheme.strip('"{')}
     yield from (
         (BareFact(kind, fields | {"pod": pod}) for pod in _pods(fields["pod"]))
         if "pod" in fields
@@ -176,6 +180,9 @@ def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
     text = f"{message} {keys.get('err', '')} {keys.get('condition', '')}"
     if match := _PLEG.search(text):
         yield BareFact(Kind.PLEG, match.groupdict())
+    trouble, _ = trouble_in(keys.get("err", ""))
+    if trouble:
+        yield BareFact(Kind.TROUBLE, {"id": trouble, "of": "", "pod": ""})
     if _CGROUP in text:
         yield BareFact(Kind.CGROUP_V1, {"error": text[text.index(_CGROUP) :]})
     if message in ("command failed", "Failed to run kubelet"):
@@ -191,6 +198,10 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
     error = keys.get("err", "") or message
     old = _OLD_POD.search(message)
     pod = keys.get("pod", "") or (f"{old['namespace']}/{old['name']}" if old else "")
+    trouble, of = trouble_in(error)
+    if trouble:
+        yield BareFact(Kind.TROUBLE, {"id": trouble, "of": of, "pod": pod})
+        return
     match = _SYNC.search(error)
     if match is None:
         if any(word in error for word in _HOLDING):
@@ -233,6 +244,26 @@ def _changed(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.CHANGED, {"pod": keys.get("pod", ""), "container": match["container"]})
 
 
+_ENDED_BY = (
+    "Failed to start ContainerManager", "Failed to start cAdvisor", "Failed to initialize internal modules",
+    "Failed to load kubelet config file", "Failed to parse kubelet flag", "Failed to validate kubelet flags",
+    "Failed to validate kubelet configuration", "Failed to set feature gates from initial flags-based config",
+    "Failed to set feature gates from initial flags and config file", "Failed to construct kubelet dependencies",
+)  # fmt: skip
+"""Errors behind which a kubelet from 1.21 on ends at once with status 1: pkg/kubelet/kubelet.go, cmd/kubelet/app/server.go."""
+
+
+def _ended_by(message: str, keys: Fields) -> Iterator[BareFact]:
+    if message in _ENDED_BY:
+        yield BareFact(Kind.FATAL, {"error": f"{message}: {keys.get('err', '')}"})
+
+
+def _operation(message: str, _keys: Fields) -> Iterator[BareFact]:
+    trouble, of = trouble_in(message)
+    if trouble:
+        yield BareFact(Kind.TROUBLE, {"id": trouble, "of": of, "pod": ""})
+
+
 def _status(message: str, _keys: Fields) -> Iterator[BareFact]:
     if pod := _OLD_STATUS_POD.match(message):
         named = f"{pod['namespace']}/{pod['name']}"
@@ -264,6 +295,7 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("Event occurred", _event),
     ("Status for pod ", _status),
     ("Error syncing pod", _sync),
+    ('Operation for "', _operation),
     ("container &Container{Name:", _container_failed),
     ("Unhandled Error", _container_failed),
     ("SyncLoop ADD", _arrived),
@@ -277,17 +309,26 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("failed to run Kubelet: ", _errors),
     ("Failed to run kubelet", _errors),
     ("kubelet is configured to not run", _errors),
+    *((begins, _ended_by) for begins in _ENDED_BY),
 )
 
 _EVENT_WORDS = (
+    "KillContainerError", "reserve container name",
     "ack-off pulling image ", "ulling image ", "uccessfully pulled image ", "ailed to pull image ", "definition changed", "spec hash changed",
     "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
 )  # fmt: skip
-_STATE_WORDS = ("pleg was last seen active", _CGROUP)
+_STATE_WORDS = ("pleg was last seen active", "container runtime is down", _CGROUP)
 _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "Event(v1.ObjectReference": _EVENT_WORDS,
     "Event occurred": _EVENT_WORDS,
-    "Error syncing pod": ("ImagePullBackOff", "ErrImagePull", *_HOLDING),
+    "Error syncing pod": (
+        "ImagePullBackOff",
+        "ErrImagePull",
+        *_HOLDING,
+        "KillContainerError",
+        "reserve container name",
+    ),
+    'Operation for "': ("UnmountVolume.TearDown",),
     "container &Container{Name:": ("ErrImagePull",),
     "Unhandled Error": ("ErrImagePull",),
     "SyncLoop (PLEG): ": ("ContainerDied",),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rollout.features.diagnose.rules.facts import BareFact, Kind
+from rollout.features.diagnose.rules.troubles import trouble_in
 
 _PULLED = re.compile(
     r'Successfully pulled image "(?P<image>[^"]+)"(?: in (?P<took>[\d.hmnuµs]+))?(?: \((?P<waited>\S+) including waiting\))?'
@@ -29,6 +30,10 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
     about = {"pod": pod, "container": container}
     if _REJECTIONS.fullmatch(reason):
         yield BareFact(Kind.REJECTED, about | {"reason": reason, "message": message})
+        return
+    trouble, of = trouble_in(message) if reason in ("Failed", "FailedKillPod") else ("", "")
+    if trouble:
+        yield BareFact(Kind.TROUBLE, {"id": trouble, "of": of, "pod": pod})
         return
     if (simple := _SIMPLE.get(reason)) is not None:
         yield BareFact(simple, about)
@@ -59,7 +64,7 @@ _SIMPLE = {
     "FailedAttachVolume": Kind.HELD,
     "Created": Kind.RAN,
 }
-_REASONS = frozenset({"Starting", *_SIMPLE, *(reason for reason, _, _ in _EVENTS)})
+_REASONS = frozenset({"Starting", "FailedKillPod", *_SIMPLE, *(reason for reason, _, _ in _EVENTS)})
 
 
 def is_rejection(reason: str) -> bool:

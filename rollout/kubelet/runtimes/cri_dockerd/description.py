@@ -173,6 +173,8 @@ CRI_DOCKERD = Description(
             _UNIT, Disruption.RESTART_RUNTIME),
         *dockerd.rows(Runtime.CRI_DOCKERD, _END),
     ),
+    id_scheme="docker",
+    negative_grace=dockerd.NEGATIVE_GRACE,
     cuts=CutWords("cri-dockerd", {SilentPart.LOCAL: "cri-dockerd 0.3.15 and later do not count the time of extracting (cri-dockerd#372)."}),
     own_limit="cri-dockerd before 0.2.6 ends each pull after 2 minutes (cri-dockerd#105)",
     labels=("cri-dockerd",),

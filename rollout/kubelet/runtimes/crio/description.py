@@ -178,6 +178,7 @@ CRIO = Description(
         PullMessage(PullStep.RECEIVED, "Pulling image: ", r"(?P<image>\S+)"),
         PullMessage(PullStep.STARTED, "Starting CRI-O, version: ", r"(?P<version>\d+\.\d+\.\d+)", by="CRI-O"),
     ),
+    id_scheme="cri-o",
     cuts=CutWords(
         "CRI-O",
         without_key=("1.31.0", "1.31.1", "1.31.2"),

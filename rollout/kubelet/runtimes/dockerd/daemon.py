@@ -190,3 +190,6 @@ def rows(runtime: Runtime, end: Number) -> tuple[Row, ...]:
         Row(DOWNLOADS, runtime, FIRST, end, _KEY, str(_DEFAULT), _FILE, _UNIT, Disruption.RELOAD),
         Row(MIRRORS, runtime, FIRST, end, refusal=_NO_MIRRORS),
     )
+
+
+NEGATIVE_GRACE = "Docker waits without a limit for a negative number and never sends SIGKILL"

@@ -59,6 +59,8 @@ DOCKERSHIM = Description(
     is_home=(dockerd.is_daemon_json,),
     daemon=dockerd.DAEMON,
     logs=_LOGS,
+    id_scheme="docker",
+    negative_grace=dockerd.NEGATIVE_GRACE,
     traps={DEADLINE: ("verifying and unpacking count as no progress: 1m cuts large images",)},
     stand_in=stand_in.RUNTIME,
 )  # fmt: skip

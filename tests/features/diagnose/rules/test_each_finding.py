@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,6 +22,24 @@ CHANGED = "Container app definition changed, will be restarted"
 LATER = '"Running preStop hook" ' + POD.replace("0f1e2d3c", "99aa88bb")
 
 
+AWAY = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+RESERVED = (
+    'failed to reserve container name "api_api-0_shop_9f3c_0": name "api_api-0_shop_9f3c_0" is reserved for "7c54f31e"'
+)
+UNMOUNT = (
+    'Operation for "{volumeName:kubernetes.io/nfs/1-data podName:1 nodeName:}" failed. No retries permitted until 2026-06-26 07:44:20.700 +0000 UTC '
+    'm=+1 (durationBeforeRetry 2m2s). Error: UnmountVolume.TearDown failed for volume "data" (UniqueName: "kubernetes.io/nfs/1-data") pod "1" (UID: "1") : '
+    "remove /var/lib/kubelet/pods/1/volumes/kubernetes.io~nfs/data: device or resource busy"
+)
+
+
+def sync(container: str, reason: str, error: str) -> str:
+    """A message of pod_workers.go, from 1.21 on."""
+    verb = "KillContainer" if reason == "KillContainerError" else "StartContainer"
+    told = f'failed to "{verb}" for "{container}" with {reason}: {json.dumps(error)}'
+    return f'"Error syncing pod, skipping" err={json.dumps(told)} pod="shop/api-0" podUID=9f3c'
+
+
 def slow(pulled: str, times: int) -> str:
     return event_list(
         [each for at in range(times) for each in pulls(f"{SLOW}{at}", f"w-{at}", at, 311 + at, done=pulled)]
@@ -35,6 +54,22 @@ LOGS: dict[str, tuple[str, str]] = {
     "container-definition-changed": (
         event_list([event(0, "Killing", CHANGED)]),
         event_list([event(0, "Killing", "Container app failed liveness probe, will be restarted")]),
+    ),
+    "container-name-reserved": (
+        lines(*(klog(at, sync("api", "CreateContainerError", RESERVED), "E") for at in (0, 300))),
+        lines(klog(0, sync("api", "CreateContainerError", RESERVED), "E")),
+    ),
+    "container-not-killed": (
+        lines(*(klog(at, sync("app", "KillContainerError", AWAY), "E") for at in (0, 300))),
+        lines(*(klog(at, sync("app", "KillContainerError", AWAY), "E") for at in (0, 10))),
+    ),
+    "runtime-down": (
+        lines(klog(0, '"Skipping pod synchronization" err="[container runtime is down, PLEG is not healthy: pleg has yet to be successful]"', "E")),
+        lines(klog(0, f'"Skipping pod synchronization" err="{YET}"', "E")),
+    ),
+    "volume-not-unmounted": (
+        lines(*(klog(at, UNMOUNT, "E") for at in (0, 2000))),
+        lines(*(klog(at, UNMOUNT.replace("UnmountVolume.TearDown", "MountVolume.SetUp"), "E") for at in (0, 2000))),
     ),
     "image-pull-backoff": (
         event_list([*pulls(QUICK, "web-1", 0, 2, "manifest unknown"), event(9, "BackOff", f'Back-off pulling image "{QUICK}"')]),
