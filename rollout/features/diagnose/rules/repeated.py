@@ -9,7 +9,7 @@ from rollout.core.text.terminal import counted, seconds_text
 from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import Confidence, Finding, nodes_of, proof, since
 from rollout.features.diagnose.rules.pulls import full_name
-from rollout.features.diagnose.rules.troubles import TROUBLES
+from rollout.features.diagnose.rules.troubles import REPEATED
 
 LASTS = 120.0
 """Seconds from the first to the last report, from which it counts: the kubelet tries again every few seconds up to two minutes."""
@@ -22,7 +22,7 @@ def repeated_findings(facts: Facts) -> Iterator[Finding]:
     together: dict[tuple[str, str, str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.TROUBLE):
         together[fact.node, fact.clock, fact["id"], fact["of"]].append(fact)
-    by_id = {trouble.id: trouble for trouble in TROUBLES}
+    by_id = {trouble.id: trouble for trouble in REPEATED}
     for (node, clock, id_, of), lines in together.items():
         trouble = by_id[id_]
         most = max(line.times for line in lines)

@@ -13,7 +13,7 @@ from rollout.core.model.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class RepeatedError:
     """``form``: the error, whole; its groups are fields. ``cause``: of what they name. ``once``: whether one report is enough."""
 
     id: str
@@ -23,27 +23,27 @@ class Trouble:
     once: bool = False
 
 
-TROUBLES = (
-    Trouble(
+REPEATED = (
+    RepeatedError(
         "runtime-down",
         re.compile(r"(?:.*[\[,] ?)?container runtime is down(?:[\],].*)?"),
         "the container runtime does not answer the kubelet: by the kubelet's own check it has been down for at least 30 s. Pods neither start nor end.",
         "the runtime's log before that time, and its state: systemctl status; a runtime that hangs is restarted, which keeps running containers if its unit has KillMode=process",
         once=True,
     ),
-    Trouble(
+    RepeatedError(
         "container-not-killed",
         re.compile(r'(?:error killing pod: )?failed to "KillContainer" for "(?P<of>[\w.-]+)" with KillContainerError: .*'),
         "the runtime cannot end container {of}: each try fails after its whole time. SIGKILL does not end a process in an uninterruptible wait for a disk or a mount. A longer grace period does not help.",
         "on the node: the state of the container's processes (`ps -o pid,stat,wchan`, D is such a wait) and the runtime's log of StopContainer",
     ),
-    Trouble(
+    RepeatedError(
         "container-name-reserved",
         re.compile(r'(?:failed to "StartContainer" for "[\w.-]+" with CreateContainerError: "?|Error: )failed to reserve container name "?(?P<of>[\w.-]+)"?: name .* is reserved for .*'),
         "the runtime still holds the name {of} for an earlier try to create the container, which the kubelet gave up at its time limit. The image and the setting of the pod are not the cause: the disk is slow, or the runtime hangs.",
         "the runtime's log of the first CreateContainer, and the disk's load at that time; a restart of the runtime releases the name",
     ),
-    Trouble(
+    RepeatedError(
         "volume-not-unmounted",
         re.compile(r'Operation for ".*" failed\. No retries permitted until .* Error: UnmountVolume\.TearDown failed for volume "(?P<of>[^"]+)".*', re.DOTALL),
         "volume {of} cannot be unmounted, so its pod does not leave the API although its containers have ended. No grace period changes it.",
@@ -55,7 +55,7 @@ TROUBLES = (
 def trouble_in(error: str) -> tuple[str, str]:
     """The id of the trouble that this error reports, and what it is about; ``("", "")``: it is none of these."""
     plain = re.sub(r"^spec\.\w+\{[^}]*\}: ", "", re.sub(r'\\+"', '"', error).strip())
-    for trouble in TROUBLES:
+    for trouble in REPEATED:
         if match := trouble.form.fullmatch(plain):
             return trouble.id, match.groupdict().get("of") or ""
     return "", ""
