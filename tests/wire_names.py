@@ -22,6 +22,8 @@ from typing import Any
 
 from rollout.adapters.agent_program import agent_program
 from rollout.cli.documents import documents_schema
+from rollout.core.model import conditions
+from rollout.core.model.conditions import Condition
 from rollout.core.model.gate_kinds import known
 from rollout.core.model.gates import Gate
 from rollout.core.model.plan import Plan
@@ -93,6 +95,9 @@ def shape(where: str, kind: Any) -> Iterator[str]:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Gate:
         yield from _gate(where)
+    elif kind == tuple[Condition, ...]:
+        for each in conditions.known().kinds:
+            yield from shape(where.replace("conditions", each.key), tuple[each, ...])  # type: ignore[valid-type]
     elif dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         for field in dataclasses.fields(kind):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rollout.app.apply_precheck import look_before, runs_that_applied
 from rollout.app.call import CallPorts, Operator
-from rollout.app.change_windows import WAITS, closed_lines
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
 from rollout.app.plan_file import check_digest, check_preflight, preflight_text
 from rollout.app.ports import Nodes
 from rollout.app.reading import read_receipts
 from rollout.app.runs import check_nothing_unfinished, check_plan, start_apply
+from rollout.app.start_times import WAITS, closed_lines
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -75,12 +75,12 @@ def apply_plan(
     if approvals:
         call.check_unused(plan, read_receipts(call.access(inventory, there), nodes, keep=call.keep))
     with call.back_ends(inventory, needs_of(plan)) as back_ends:
-        operator.tell((*does_lines(plan), *closed_lines(plan.calendars, call.zones, WAITS)))
+        operator.tell((*does_lines(plan), *closed_lines(plan.conditions, call.start_times, WAITS)))
         operator.confirm(plan.cluster, f"{counted(len(there), 'node')} of {plan.cluster} will be changed")
         width = plan.limits.in_flight
         with call.tools(call.journal(), width, back_ends, nodes=nodes, cluster=plan.cluster) as tools:
             # checks again that no run is unfinished: the operator may have taken long to confirm
-            return start_apply(plan, call.access(inventory, there), tools, approvals, changes, inventory.calendar)
+            return start_apply(plan, call.access(inventory, there), tools, approvals, changes, inventory.conditions)
 
 
 def again(plan: Plan) -> str:

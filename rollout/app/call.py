@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # a use case imports what it calls
     from rollout.app.backends import Backends
     from rollout.app.isolation import Keep
     from rollout.app.node_worker import NodeAccess
-    from rollout.app.ports import ApiSources, Clock, Cluster, Files, Interruption, Journal, Nodes, PastRuns, Zones
+    from rollout.app.ports import ApiSources, Clock, Cluster, Files, Interruption, Journal, Nodes, PastRuns, StartTimes
     from rollout.app.runs import Tools
     from rollout.core.model.approvals import Approval
     from rollout.core.model.inventory import Inventory
@@ -71,7 +71,7 @@ class CallPorts(Protocol):
     def clock(self) -> Clock: ...
 
     @property
-    def zones(self) -> Zones: ...
+    def start_times(self) -> StartTimes: ...
 
     def patient(self) -> CallPorts:
         """The same for a run that has begun: it waits for workers of regions that are away."""

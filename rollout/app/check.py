@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
-from rollout.app.change_windows import zoned
 from rollout.app.known_defects import own_defects
 from rollout.app.load import (
     INVENTORY_FOLDER,
@@ -18,7 +18,7 @@ from rollout.app.load import (
     names_in,
 )
 from rollout.app.load_playbook import load_policy, own_templates
-from rollout.app.ports import Files, NodeSources, Zones
+from rollout.app.ports import Files, NodeSources, StartTimes
 from rollout.core.model.inventory import Inventory, Level, Node, Role, role_of
 from rollout.core.model.playbook import Policy, Templates
 from rollout.core.model.settings import Setting, Value
@@ -71,12 +71,12 @@ def check(
     sources: NodeSources,
     why_not_run: Callable[[str], str] = lambda _program: "",
     fleet: FleetSnapshot | None = None,
-    zones: Zones | None = None,
+    times: StartTimes | None = None,
 ) -> CheckResult:
     """Never raises for a mistake in a file. An API server that cannot be read is no mistake.
 
     ``why_not_run`` returns why a wave gate's program cannot run here, ``""`` if it can. ``fleet``: nodes of one cluster
-    as they were read. The nodes of other clusters are tried as models of what they can be. ``zones``: the zone data here.
+    as they were read. The nodes of other clusters are tried as models of what they can be. ``times``: what evaluates conditions here.
     """
     problems: list[Problem] = []
     templates = _try(partial(own_templates, files), problems) or {}
@@ -98,9 +98,10 @@ def check(
     for level in (level for inventory in inventories for level in inventory.levels):
         problems += homes.check(level.settings)
         problems += homes.own_values_for_many(level)
-    if zones is not None:
-        for calendar in (*(each.calendar for each in inventories), *(each.calendar for each in playbooks)):
-            _try(partial(zoned, (calendar,) if calendar else (), zones), problems)
+    if times is not None:
+        written = (*(each.conditions for each in inventories), *(each.conditions for each in playbooks))
+        for condition in chain.from_iterable(written):
+            _try(partial(times.check, (condition,)), problems)
     problems += mistakes(inventories, playbooks, fleet)
     problems += _nothing_there(files)
     ordered = tuple(sorted(set(problems), key=_in_order))

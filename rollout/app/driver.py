@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from operator import attrgetter
 
-from rollout.app.change_windows import ChangeWindows
 from rollout.app.journal_away import AWAY, Patience
 from rollout.app.ports import Clock, Engine, Journal, Observer, Worker
+from rollout.app.start_times import Starts
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import run_summary
 from rollout.core.run.commands import Ask, Command
@@ -51,7 +51,7 @@ class Driver:
         observers: Sequence[Observer] = (),
         interrupted: Callable[[], bool] = lambda: False,
         notice: Callable[[str], None] = lambda _words: None,
-        windows: ChangeWindows | None = None,
+        starts: Starts | None = None,
         regions: Callable[[], Sequence[RegionStanding]] = tuple,
     ) -> None:
         self._listened = float("-inf")
@@ -63,7 +63,7 @@ class Driver:
         self._clock = clock
         self._observers = observers
         self._interrupted = interrupted
-        self._windows = windows
+        self._starts = starts
         self._regions = regions
 
     def run(self, state: RunState, commands: tuple[Command, ...], events: Sequence[Event] = ()) -> RunState:
@@ -102,9 +102,9 @@ class Driver:
         return [request_event(request, now) for request in found if is_known(request)]
 
     def _time(self, state: RunState) -> Sequence[Event]:
-        """What the change windows say at this time, then the time: changes start only on ticks."""
+        """Whether changes may start at this time, then the time: changes start only on ticks."""
         now = self._clock.now()
-        windows = self._windows.events(state, now) if self._windows is not None else ()
+        windows = self._starts.events(state, now) if self._starts is not None else ()
         return [*windows, Ticked(now)] if now >= self._ticks_again else windows
 
     def _take(self, state: RunState, batch: Sequence[Event]) -> RunState:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rollout.app.call import CallPorts, Operator
-from rollout.app.change_windows import PASSES
 from rollout.app.cordons import LiftedCordons, lift
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
 from rollout.app.ports import Interruption, Journal, Nodes
@@ -17,6 +16,7 @@ from rollout.app.reading import read_receipts, restart_pauses
 from rollout.app.revert import known_revert_times, left_behind, passed_lines, to_be_proven
 from rollout.app.rollbacks import Emergency, RunsToRevert
 from rollout.app.runs import Tools, start_revert
+from rollout.app.start_times import PASSES
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.proof import NodeProof

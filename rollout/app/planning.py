@@ -9,7 +9,6 @@ from typing import Protocol
 
 from rollout.app.apply import apply_plan
 from rollout.app.call import CallPorts, Operator
-from rollout.app.change_windows import zoned
 from rollout.app.cluster_context import look_around, with_running
 from rollout.app.following import last_revert_times
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen, freeze_in
@@ -98,7 +97,7 @@ def make_plan(
     said = {setting.name: setting for setting in map(parse_override, overrides)}
     known = last_revert_times(past, inventory.cluster)
     around = look_around(inventory, past, call.sources(), call.kubeconfig, asked.selection)
-    zoned((each for each in (policy.calendar, inventory.calendar) if each is not None), call.zones)
+    call.start_times.check((*policy.conditions, *inventory.conditions))
     settings = settings_of(inventory, policy, said)
     own = own_defects(call.files())
     return build_plan(

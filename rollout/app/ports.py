@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +11,7 @@ from rollout.core.model.regions import RegionStanding
 from rollout.core.text.documents import Moment
 
 if TYPE_CHECKING:  # a look at a run needs few of these
+    from rollout.core.model.conditions import Condition, StartAnswer
     from rollout.core.model.live import LiveNode, PullCounter, Sight
     from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
     from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -66,6 +67,18 @@ class Zones(Protocol):
 
     def zone(self, name: str) -> tzinfo:
         """``InputError`` ``unknown-zone`` for a zone without data, or with data that cannot be read."""
+        ...
+
+
+class StartTimes(Protocol):
+    """When changes may start, by the timed conditions of a plan."""
+
+    def check(self, conditions: Iterable[Condition]) -> None:
+        """``InputError`` at the place of one that this machine cannot evaluate."""
+        ...
+
+    def by(self, conditions: Sequence[Condition]) -> Callable[[], StartAnswer]:
+        """Whether changes may start at the time of the call: each condition must be open. One that cannot be evaluated closes."""
         ...
 
 

@@ -130,7 +130,7 @@ def continue_run(
             journal.ask(state.order.run, RequestWord.CONTINUE, call.who, call.reason, "")
         with call.tools(journal, state.order.limits.in_flight, back_ends, cluster=cluster) as tools:
             there = tuple(name for name in state.order.nodes if name not in changes.left)
-            state = resume_order(state, call.access(inventory, there), tools, inventory.calendar, changes)
+            state = resume_order(state, call.access(inventory, there), tools, inventory.conditions, changes)
             if state.order.goal is Goal.REVERT and state.ending is Ending.DONE:
                 return RunResult(state, proofs=proofs_of(call, journal, state, inventory, tools))
     return RunResult(state)

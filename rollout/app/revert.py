@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import replace
 
 from rollout.app.call import CallPorts, Operator
-from rollout.app.change_windows import PASSES, closed_lines
 from rollout.app.chosen_run import chosen_run
 from rollout.app.cordons import LiftedCordons, lift_those_of
 from rollout.app.following import last_revert_times, plan_of, replay
@@ -17,6 +16,7 @@ from rollout.app.proofs import promised_files, prove
 from rollout.app.reverted_elsewhere import reverted_elsewhere
 from rollout.app.rollbacks import NOTHING_SINCE, SinceRun, rollback_order, since_run
 from rollout.app.runs import Tools, highest_counter, start_revert
+from rollout.app.start_times import PASSES, closed_lines
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -87,11 +87,9 @@ def revert_run(
 
 def passed_lines(call: CallPorts, inventory: Inventory, plan: Plan | None) -> tuple[str, ...]:
     """A rollback waits for nothing and nobody: what a run would wait for here."""
-    calendars = (inventory.calendar, *(plan.calendars if plan is not None else ()))
-    lines = closed_lines(calendars, call.zones, PASSES)
-    if (plan is not None and plan.approvals) or inventory.approvals is not None:
-        return (*lines, "plans need approvals here; a rollback needs none")
-    return lines
+    conditions = (*inventory.conditions, *(plan.conditions if plan is not None else ()))
+    passed = dict.fromkeys(each.passed for each in conditions if each.passed)
+    return (*closed_lines(conditions, call.start_times, PASSES), *passed)
 
 
 def since_by_nodes(

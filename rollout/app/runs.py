@@ -8,7 +8,6 @@ from dataclasses import field
 
 from rollout import __version__
 from rollout.app.backends import Backends
-from rollout.app.change_windows import ChangeWindows, NoZones
 from rollout.app.driver import Driver
 from rollout.app.following import (
     TURNED_AWAY,
@@ -21,10 +20,11 @@ from rollout.app.following import (
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
-from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker, Zones
+from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, StartTimes, Worker
 from rollout.app.roll_call import lists_all
+from rollout.app.start_times import NoStartTimes, Starts
 from rollout.core.model.approvals import Approval
-from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.conditions import Condition
 from rollout.core.model.fleet_changes import AS_PLANNED, UNCHANGED, FleetChanges
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
@@ -65,7 +65,7 @@ class Tools:
     new_run_id: Callable[[], str]
     backends: Backends = field(default_factory=Backends)
     notice: Callable[[str], None] = lambda _words: None  # tells the operator what delays a run
-    zones: Zones = field(default_factory=NoZones)
+    start_times: StartTimes = field(default_factory=NoStartTimes)
     regions: Callable[[], Sequence[RegionStanding]] = tuple  # of the nodes, if workers of regions reach them
     keep: Keep = keep_nothing  # stores the trace of an answer that rollout fails on
     lists: Callable[[str], bool] = lists_all  # whether the inventory, read now, lists a node
@@ -126,11 +126,11 @@ def start_apply(
     tools: Tools,
     approvals: Sequence[Approval] = (),
     changes: FleetChanges = UNCHANGED,
-    calendar: ChangeCalendar | None = None,
+    today: Sequence[Condition] = (),
 ) -> RunState:
     """Start a run that applies a plan to those of its nodes that are still there. ``changes``: in the fleet since the plan.
 
-    ``calendar`` is the inventory's of today, as in ``resume``.
+    ``today``: the conditions of the inventory of today, as in ``resume``.
     """
     check_nothing_unfinished(tools.journal, plan.cluster)
     order = apply_order(tools.new_run_id(), plan, changes)
@@ -139,13 +139,13 @@ def start_apply(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
         approved=bool(approvals), has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep, lists=tools.lists,
     )  # fmt: skip
-    calendars = _with_todays(plan.calendars, calendar)
-    return begin(order, counter, plan_codec.encode(plan), worker, tools, calendars, approvals)
+    conditions = _with_todays(plan.conditions, today)
+    return begin(order, counter, plan_codec.encode(plan), worker, tools, conditions, approvals)
 
 
-def _with_todays(planned: Sequence[ChangeCalendar], today: ChangeCalendar | None) -> Sequence[ChangeCalendar]:
-    """A freeze that was written since the plan counts too."""
-    return (*planned, today) if today is not None and today not in planned else planned
+def _with_todays(planned: Sequence[Condition], today: Sequence[Condition]) -> Sequence[Condition]:
+    """What was written since the plan counts too."""
+    return (*planned, *(each for each in today if each not in planned))
 
 
 def start_revert(order: Order, counter: int, access: NodeAccess, tools: Tools) -> RunState:
@@ -162,10 +162,10 @@ def begin(
     plan: bytes,
     worker: Worker,
     tools: Tools,
-    calendars: Sequence[ChangeCalendar] = (),
+    conditions: Sequence[Condition] = (),
     approvals: Sequence[Approval] = (),
 ) -> RunState:
-    """Journal an order and its ``approvals``, and carry it out under the cluster's lease while each of ``calendars`` is open."""
+    """Journal an order and its ``approvals``, and carry it out under the cluster's lease while each of ``conditions`` is open."""
     with leased(tools.journal, order.cluster, order.run):
         at = tools.clock.now()
         tools.journal.begin(
@@ -186,7 +186,7 @@ def begin(
         events = [Approved(at, each.person, each.key, each.signature) for each in approvals]
         for event in events:
             state, _ = step(state, event)
-        return _driver(worker, tools, calendars).run(state, commands, events)
+        return _driver(worker, tools, conditions).run(state, commands, events)
 
 
 @contextmanager
@@ -203,10 +203,10 @@ def leased(journal: Journal, cluster: str, run: str) -> Iterator[None]:
                 raise
 
 
-def _driver(worker: Worker, tools: Tools, calendars: Sequence[ChangeCalendar]) -> Driver:
+def _driver(worker: Worker, tools: Tools, conditions: Sequence[Condition]) -> Driver:
     return Driver(
         tools.journal, tools.engine, worker, tools.clock, tools.observers, tools.interrupted, tools.notice,
-        ChangeWindows(calendars, tools.zones), tools.regions,
+        Starts(conditions, tools.start_times), tools.regions,
     )  # fmt: skip
 
 
@@ -272,12 +272,12 @@ def resume(
     state: RunState,
     access: NodeAccess,
     tools: Tools,
-    calendar: ChangeCalendar | None = None,
+    today: Sequence[Condition] = (),
     changes: FleetChanges = UNCHANGED,
 ) -> RunState:
     """Resume a run: take a new token, read every node, and continue from the state that the nodes report.
 
-    ``calendar`` is the inventory's of today. ``changes``: in the fleet since the run's order was made; ``access`` has the
+    ``today``: the conditions of the inventory of today. ``changes``: in the fleet since the run's order was made; ``access`` has the
     nodes that did not leave.
     """
     order = state.order
@@ -287,15 +287,15 @@ def resume(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
         bool(state.approved), EndedRuns(tools.journal, order.cluster), tools.keep, tools.lists,
     )  # fmt: skip
-    calendars = _with_todays(plan.calendars if plan is not None else (), calendar)
-    return go_on(order, worker, tools, calendars, changes)
+    conditions = _with_todays(plan.conditions if plan is not None else (), today)
+    return go_on(order, worker, tools, conditions, changes)
 
 
 def go_on(
     order: Order,
     worker: Worker,
     tools: Tools,
-    calendars: Sequence[ChangeCalendar] = (),
+    conditions: Sequence[Condition] = (),
     changes: FleetChanges = UNCHANGED,
 ) -> RunState:
     """Continue a run under the lease, from a fresh replay: others may have acted while the operator was asked."""
@@ -316,7 +316,7 @@ def go_on(
         for event in events:
             state, asked = step(state, event)
             commands += asked
-        return _driver(worker, tools, calendars).run(state, _still_asked(state, commands), events)
+        return _driver(worker, tools, conditions).run(state, _still_asked(state, commands), events)
 
 
 def _still_asked(state: RunState, commands: Sequence[Command]) -> tuple[Command, ...]:

@@ -20,6 +20,7 @@ from rollout.cli.registry import registered
 from rollout.composition.files import write_privately
 from rollout.composition.plan_files import plan_in, saved_fleet
 from rollout.composition.wiring import Session
+from rollout.core.model.conditions import of_kind
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec, snapshot_codec
@@ -30,6 +31,7 @@ from rollout.core.plans.plan_text import plan_text
 from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import UsageError
+from rollout.features.approvals.rules import ApprovalRule
 from rollout.kubelet import versions
 from rollout.kubelet.fields import known_minors
 
@@ -143,7 +145,7 @@ def _show(session: Session, planned: Planned, path: Path, digest: str, *, whole:
     say(f"digest: {digest}")
     if made.nodes and not preflight.refused:
         first = ""
-        if made.approvals:
+        if of_kind(made.conditions, ApprovalRule):
             say(f"it needs approvals first; another person: rollout approve {shlex.quote(str(path))} --key FILE")
             first = "then "
         say(f"{first}apply it: rollout apply {shlex.quote(str(path))}")

@@ -8,9 +8,9 @@ import click
 
 from rollout.cli.documents import documents_schema
 from rollout.cli.registry import registered
-from rollout.features.table import SCHEMAS
+from rollout.features.table import schemas
 
-_ALL = {**SCHEMAS, "documents": documents_schema}
+_ALL = {**schemas(), "documents": documents_schema}
 
 
 @registered("Print a JSON Schema of files or of documents.")

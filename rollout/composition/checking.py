@@ -16,6 +16,7 @@ from rollout.adapters.ssh import Resolver
 from rollout.app.check import CheckResult
 from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
+from rollout.composition.kinds import start_times
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import FleetSnapshot
@@ -26,7 +27,9 @@ __all__ = ["check_project", "kubelet_files"]
 
 def check_project(folder: Path, ssh_config: Path | None, fleet: FleetSnapshot | None) -> CheckResult:
     """``fleet`` ``None``: with model nodes."""
-    checked = check_files(FolderFiles(folder), RealSources(), partial(why_not_run, folder=folder), fleet, SystemZones())
+    checked = check_files(
+        FolderFiles(folder), RealSources(), partial(why_not_run, folder=folder), fleet, start_times(SystemZones())
+    )
     return replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
 
 

@@ -1,15 +1,29 @@
-"""Makes the kinds of gates known to all that reads plans and playbooks. Each entry point calls ``install`` first."""
+"""Makes the kinds of gates and of conditions known to all that reads plans, playbooks and inventories. Each entry point calls ``install`` first."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rollout.core.model.gate_kinds import GateKinds, know
+from rollout.core.model import conditions, gate_kinds
+from rollout.core.model.conditions import ConditionKinds
+from rollout.core.model.gate_kinds import GateKinds
+from rollout.features.table import CONDITIONS, written_conditions
 from rollout.gates import table
+
+if TYPE_CHECKING:
+    from rollout.app.ports import StartTimes, Zones
 
 
 def install() -> None:
-    know(GateKinds(table.QUERIES, table.DEFAULT_GATES, table.ALWAYS_WRITTEN, _written))
+    gate_kinds.know(GateKinds(table.QUERIES, table.DEFAULT_GATES, table.ALWAYS_WRITTEN, _written))
+    conditions.know(ConditionKinds(CONDITIONS, written_conditions))
+
+
+def start_times(zones: Zones) -> StartTimes:
+    """What evaluates the timed conditions of plans."""
+    from rollout.features.change_windows.asking import WindowTimes  # noqa: PLC0415 - of calls that plan or change
+
+    return WindowTimes(zones)
 
 
 def _written() -> type[Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rollout.app.ports import Files, PastRuns
 from rollout.composition.operators import own_logins
-from rollout.core.model.approvals import ApprovalRule
+from rollout.core.model.conditions import of_kind
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.waiting_plans import WaitingPlan
@@ -17,6 +17,7 @@ from rollout.errors import InputError, Problem
 from rollout.features.approvals.asking import Approvals, how_to_approve
 from rollout.features.approvals.client.files import signatures_beside
 from rollout.features.approvals.client.signatures import SshSignatures
+from rollout.features.approvals.rules import ApprovalRule
 
 MOST = 8
 """The newest plan files that are looked at."""
@@ -48,8 +49,9 @@ def waiting_plans(folder: Path, files: Files, journal: PastRuns) -> tuple[Waitin
         with suppress(InputError, OSError):  # not a plan, or one of another version
             data = path.read_bytes()
             plan = None if _NO_RULE in data else plan_codec.decode(data, str(path))
-            if plan is not None and plan.approvals and written[path] > began.get(plan.cluster, 0.0):
-                problems = missing_approvals(files, plan, plan.approvals, path, own_logins())
+            rules = of_kind(plan.conditions, ApprovalRule) if plan is not None else ()
+            if plan is not None and rules and written[path] > began.get(plan.cluster, 0.0):
+                problems = missing_approvals(files, plan, rules, path, own_logins())
                 missing = tuple(problem.message for problem in problems)
                 found.append(WaitingPlan(path.name, plan.cluster, plan_codec.digest(plan), missing))
     return tuple(found)

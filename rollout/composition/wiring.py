@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
+from rollout.composition.kinds import start_times
 from rollout.composition.operators import notice_sender, operator, own_logins
 from rollout.core.text.message_folding import for_all
 from rollout.core.text.nodesets import fold
@@ -37,7 +38,17 @@ if TYPE_CHECKING:
     from rollout.app.backends import Backends
     from rollout.app.isolation import Keep
     from rollout.app.node_worker import NodeAccess
-    from rollout.app.ports import ApiSources, Cluster, Interruption, Journal, Nodes, Observer, PastRuns, Target
+    from rollout.app.ports import (
+        ApiSources,
+        Cluster,
+        Interruption,
+        Journal,
+        Nodes,
+        Observer,
+        PastRuns,
+        StartTimes,
+        Target,
+    )
     from rollout.app.runs import Tools
     from rollout.core.model.approvals import Approval
     from rollout.core.model.inventory import Inventory
@@ -123,6 +134,10 @@ class Session:
         from rollout.adapters.clock import SystemZones
 
         return SystemZones()
+
+    @property
+    def start_times(self) -> StartTimes:
+        return start_times(self.zones)
 
     @property
     def local(self) -> LocalCommands:
@@ -466,7 +481,7 @@ class Session:
                     new_run_id=new_run_id,
                     backends=backends or Backends(),
                     notice=lambda words: _say(self.carried(words)),
-                    zones=self.zones,
+                    start_times=self.start_times,
                     regions=self._regions_of(connections),
                     keep=self.traces.keep,
                     lists=RollCall(lambda: self.inventory(cluster).nodes, self.clock) if cluster else lists_all,

@@ -14,9 +14,9 @@ from functools import partial
 from math import ceil
 
 from rollout.app.driver import TICK
-from rollout.app.ports import Observer, Ran, RunHeader, Target, Worker, Zones
+from rollout.app.ports import Observer, Ran, RunHeader, StartTimes, Target, Worker, Zones
 from rollout.app.runs import Tools, begin, go_on
-from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.conditions import Condition
 from rollout.core.model.regions import RegionStanding
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.summary import RunSummary
@@ -29,6 +29,7 @@ from rollout.core.run.transitions import GRACE
 from rollout.errors import StateError
 from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import Desk, ModelJournal, Owner
+from rollout.simulator.open_minutes import ModelTimes
 from rollout.simulator.timeline import Task, Timeline
 
 # Until when a run only waits for answers: the clock may jump there.
@@ -120,7 +121,8 @@ class Controller:
     strikes: tuple[Strike, ...] = ()
     interrupt_at: float = float("inf")
     dies_at: float = float("inf")
-    calendars: Sequence[ChangeCalendar] = ()
+    conditions: Sequence[Condition] = ()
+    times: Callable[[Zones], StartTimes] = ModelTimes
     zones: Zones | None = None
     width: int = 1_000_000  # parallel reads; changes have their own limit
     observers: Sequence[Observer] = ()
@@ -147,10 +149,10 @@ class Controller:
     # What it does.
 
     def begin(self, counter: int) -> None:
-        self._carry_on(lambda: begin(self.order, counter, b"", _unasked, self._tools(), self.calendars))
+        self._carry_on(lambda: begin(self.order, counter, b"", _unasked, self._tools(), self.conditions))
 
     def go_on(self) -> None:
-        self._carry_on(lambda: go_on(self.order, _unasked, self._tools(), self.calendars))
+        self._carry_on(lambda: go_on(self.order, _unasked, self._tools(), self.conditions))
 
     def _carry_on(self, work: Callable[[], RunState]) -> None:
         try:
@@ -167,7 +169,7 @@ class Controller:
         return Tools(
             journal=self.desk, engine=self, nodes=_NoNodes(), local=_NoLocal(), clock=self,
             observers=(self, *self.observers), interrupted=lambda: self.room.timeline.now >= self.interrupt_at,
-            who="model@desk", reason="", new_run_id=lambda: self.order.run, zones=self,
+            who="model@desk", reason="", new_run_id=lambda: self.order.run, start_times=self.times(self),
         )  # fmt: skip
 
     # Where it can be struck.

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
-from rollout.core.model.calendar import ChangeCalendar, Weekday, Window
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.inventory import Role
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedDrain, PlannedNode
@@ -28,10 +27,10 @@ from rollout.core.model.playbook import (
 from rollout.core.plans.planning import Candidate, positions, waves
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Order
-from rollout.errors import Place
 from rollout.gates.page.query import HttpQuery
 from rollout.gates.table import DEFAULT_GATES
 from rollout.simulator.controller import EPOCH
+from rollout.simulator.open_minutes import OpenMinutes
 from rollout.simulator.scenario import Fault, FaultKind, Scenario
 
 LONGEST = 150.0
@@ -43,7 +42,7 @@ def scenario(seed: int) -> Scenario:
     dice = dice_of(seed)
     order = with_data(drawn_order(dice), Random(f"{seed} data"))  # noqa: S311 - reproducible
     faults = tuple(drawn_faults(dice, tuple(order.nodes)))
-    return Scenario(seed, order, faults, drawn_calendars(Random(f"{seed} calendar")))  # noqa: S311 - reproducible
+    return Scenario(seed, order, faults, drawn_minutes(Random(f"{seed} calendar")))  # noqa: S311 - reproducible
 
 
 def with_data(order: Order, dice: Random) -> Order:
@@ -55,17 +54,16 @@ def with_data(order: Order, dice: Random) -> Order:
     return replace(order, waves=tuple(replace(wave, data=data) for wave in order.waves))
 
 
-def drawn_calendars(dice: Random) -> tuple[ChangeCalendar, ...]:
+def drawn_minutes(dice: Random) -> tuple[OpenMinutes, ...]:
     """One in four has windows of a few minutes, from the minute in which a play begins or later."""
     if dice.random() < 0.75:
         return ()
     minute, windows = int(EPOCH % 86_400) // 60 + dice.choice((0, 0, 1, 3)), []
     for _ in range(dice.randint(1, 4)):
         ends = minute + dice.randint(1, 3)
-        windows.append(Window(frozenset(Weekday), minute, ends))
+        windows.append((minute, ends))
         minute = ends + dice.randint(1, 4)
-    later = Window(frozenset(Weekday), minute, minute + 300)  # long enough for every run to end
-    return (ChangeCalendar(Place("model.yaml", 1, 1), "UTC", (*windows, later), ()),)
+    return (OpenMinutes((*windows, (minute, minute + 300))),)  # the last is long enough for every run to end
 
 
 def dice_of(seed: int) -> Random:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, fields
 
 from rollout.app.driver import LATE
 from rollout.core.model.areas import limited_areas, most_of
-from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, Command
@@ -27,6 +26,7 @@ from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import FOREIGN, NEW, OLD, Restart
 from rollout.simulator.node import ModelNode
+from rollout.simulator.open_minutes import OpenMinutes
 
 # A second machine beside a run, with the journal's text as its only input (law 10).
 
@@ -160,7 +160,7 @@ class Discipline:
 
     journal: ModelJournal
     run: str
-    calendars: tuple[ChangeCalendar, ...] = ()
+    conditions: tuple[OpenMinutes, ...] = ()
     fleet: ModelFleet | None = None
     told: int = -1
     marks: list[int] = field(default_factory=list)
@@ -202,7 +202,7 @@ class Discipline:
     def _within_a_window(self, event: Event, before: RunState, after: RunState) -> None:
         """No change starts outside the windows, which the plays have in UTC and within one day."""
         minute = event.at % 86_400 / 60
-        if all(any(w.begins <= minute < w.ends for w in calendar.windows) for calendar in self.calendars):
+        if all(any(begins <= minute < ends for begins, ends in each.windows) for each in self.conditions):
             return
         for name, record in after.nodes.items() if after.order.goal is Goal.APPLY else ():
             if record.asked in _STARTS and record.serial != before.nodes[name].serial:

@@ -9,15 +9,13 @@ from enum import StrEnum
 from typing import Annotated
 
 from rollout.core.model.areas import Area, AreaKind, area_of, most_of, share_of
-from rollout.core.model.calendar import joined
+from rollout.core.model.spans import Span, joined
 from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
-
-Span = tuple[float, float]
 
 _MOST_SHOWN = 5
 

@@ -187,12 +187,12 @@ class Play:
     def _controller(self, order: Order, journal: ModelJournal, *, take_over: bool, host: str = "desk") -> Controller:
         number = len(self.controllers) + 1
         ahead = sum(f.amount for f in self.scenario.faults if f.kind is FaultKind.NEXT_CLOCK) if number > 1 else 0.0
-        discipline = Discipline(journal, order.run, self.scenario.calendars, self.fleet)
+        discipline = Discipline(journal, order.run, self.scenario.conditions, self.fleet)
         times = [f.at for f in self.scenario.faults if f.kind is FaultKind.INTERRUPTED]
         controller = Controller(
             f"controller {number}", self.room, journal, order, host, take_over, ahead, self._strikes(number),
             observers=(discipline, Replay(journal, order.run)), submitted=lambda _, command: discipline.submitted(command), settled=discipline.settled,
-            interrupt_at=times[number - 1] if number <= len(times) else float("inf"), calendars=self.scenario.calendars, width=order.limits.in_flight + 4,
+            interrupt_at=times[number - 1] if number <= len(times) else float("inf"), conditions=self.scenario.conditions, width=order.limits.in_flight + 4,
         )  # fmt: skip
         self.watch.orders[order.run] = order
         self._journals[order.run] = journal

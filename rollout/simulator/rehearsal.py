@@ -6,13 +6,14 @@ change windows of its plan. There is no operator: a wave that holds is continued
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from rollout.app.ports import Observer, Zones
+from rollout.app.ports import Observer, StartTimes, Zones
 from rollout.core.model.plan import Plan
+from rollout.core.model.spans import Span
 from rollout.core.plans.estimate import back_seconds, forth_seconds
 from rollout.core.run.capacity import burst
 from rollout.core.run.events import Event
@@ -22,10 +23,11 @@ from rollout.errors import StateError
 from rollout.simulator.controller import EPOCH, Controller, Surroundings
 from rollout.simulator.faults import World, set_up
 from rollout.simulator.fleet import ModelFleet, ModelLink
-from rollout.simulator.forecast import Forecast, ForecastMoment, Span, foresee
+from rollout.simulator.forecast import Forecast, ForecastMoment, foresee
 from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import Kubelet, Restart
 from rollout.simulator.node import ModelNode
+from rollout.simulator.open_minutes import ModelTimes
 from rollout.simulator.scenario import Fault, FaultKind
 from rollout.simulator.timeline import Timeline
 
@@ -57,6 +59,7 @@ class PlanRehearsal:
     current: Controller | None = None
     start: float = EPOCH  # when the run begins, in seconds since the epoch
     zones: Zones | None = None
+    times: Callable[[Zones], StartTimes] = ModelTimes  # what evaluates the conditions of the plan at the nodes' time
 
     def __post_init__(self) -> None:
         self.order: Order = apply_order("rehearsal", self.plan)
@@ -115,7 +118,7 @@ class PlanRehearsal:
                 name, self.room, self.journal, self.order, width=self.order.limits.in_flight + SPARE,
                 interrupt_at=min(interrupts, default=float("inf")), observers=(Teller(self),),
                 dies_at=float("inf") if death is None else death.at,
-                clock_ahead=self.start - EPOCH, calendars=self.plan.calendars, zones=self.zones,
+                clock_ahead=self.start - EPOCH, conditions=self.plan.conditions, times=self.times, zones=self.zones,
             )  # fmt: skip
             self.current = controller
             if work == "begin":

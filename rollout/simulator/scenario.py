@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from rollout import known_faults
-from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.run.state import Order
+from rollout.simulator.open_minutes import OpenMinutes
 
 
 class FaultKind(StrEnum):
@@ -87,4 +87,4 @@ class Scenario:
     seed: int
     order: Order
     faults: tuple[Fault, ...]
-    calendars: tuple[ChangeCalendar, ...] = ()
+    conditions: tuple[OpenMinutes, ...] = ()

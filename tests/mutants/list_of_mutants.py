@@ -1200,8 +1200,8 @@ MUTANTS = (
     Mutant(
         "another-window-applied",
         "rollout/core/plans/fleet_comparison.py",
-        "    if inventory.calendar is not None and inventory.calendar not in plan.calendars:\n",
-        "    if False:\n",
+        "        if condition.not_the_plans and condition not in plan.conditions:\n",
+        "        if False:\n",
         "a plan is applied without the change windows that the inventory has now",
         (
             "tests/core/plans/test_fleet_comparison.py::test_change_windows_of_the_inventory_that_are_not_those_of_the_plan_are_refused",

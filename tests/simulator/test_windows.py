@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.calendar import ChangeCalendar, Weekday, Window
 from rollout.core.run import drains
 from rollout.core.run.events import WindowClosed, WindowOpened
 from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.state import RunState
-from rollout.errors import Place
 from rollout.simulator.draw import scenario
+from rollout.simulator.open_minutes import OpenMinutes
 from rollout.simulator.play import Play
 from rollout.simulator.scenario import Fault, FaultKind
 
@@ -29,7 +28,7 @@ def test_plays_wait_for_their_windows_and_end() -> None:
     waited = 0
     for seed in range(SEEDS):
         drawn = scenario(seed)
-        if drawn.calendars:
+        if drawn.conditions:
             play = Play(drawn)
             outcome = play.run()
             assert outcome.broken == "", f"seed {seed}"
@@ -38,11 +37,9 @@ def test_plays_wait_for_their_windows_and_end() -> None:
 
 
 def test_a_controller_that_dies_outside_its_window_is_followed_by_one_that_waits() -> None:
-    at_eight = Window(frozenset(Weekday), 8 * 60, 8 * 60 + 1)
-    later = Window(frozenset(Weekday), 8 * 60 + 10, 20 * 60)
-    calendar = ChangeCalendar(Place("model.yaml", 1, 1), "UTC", (at_eight, later), ())
+    minutes = OpenMinutes(((8 * 60, 8 * 60 + 1), (8 * 60 + 10, 20 * 60)))
     faults = (Fault(FaultKind.KILLED, at=60.0, lasting=30.0),)
-    play = Play(replace(scenario(8), faults=faults, calendars=(calendar,)))
+    play = Play(replace(scenario(8), faults=faults, conditions=(minutes,)))
     outcome = play.run()
     assert (outcome.broken, outcome.ending) == ("", "done")
     assert outcome.seconds > 600
@@ -55,6 +52,6 @@ def test_the_law_of_windows_finds_a_machine_that_ignores_them(monkeypatch: pytes
 
     monkeypatch.setattr(drains, "may_go_on", goes_on)
     broken = {
-        Play(drawn).run().broken for seed in range(SEEDS) if (drawn := replace(scenario(seed), faults=())).calendars
+        Play(drawn).run().broken for seed in range(SEEDS) if (drawn := replace(scenario(seed), faults=())).conditions
     }
     assert any("window" in law for law in broken)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from rollout.core.model.approvals import ApprovalRule
-from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.conditions import Condition
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Setting
 from rollout.errors import Place
@@ -119,8 +118,7 @@ class Inventory:
     endpoints: Endpoints = Endpoints()
     playbook: str = ""
     playbook_place: Place | None = field(default=None, compare=False)
-    approvals: ApprovalRule | None = None  # what plans for this cluster need; None: no approval
-    calendar: ChangeCalendar | None = None  # when changes of this cluster may start; None: always
+    conditions: tuple[Condition, ...] = ()  # what plans for this cluster must keep, one of a kind
     machines: Mapping[str, str] = field(default_factory=dict)
     remembered: str = ""  # when its nodes were listed, if the source did not answer now; "": it did
     controller_ssh: frozenset[str] = frozenset()  # regions: without a worker, this machine may reach their nodes

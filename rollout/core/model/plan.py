@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from rollout.core.model.approvals import ApprovalRule
-from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.conditions import Condition
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import Gate
 from rollout.core.model.playbook import (
@@ -275,9 +274,8 @@ class Plan:
     cordoned: bool = False
     consequences: tuple[Consequence, ...] = ()
     loads: tuple[RegistryLoad, ...] = ()
-    approvals: tuple[ApprovalRule, ...] = ()  # of playbook and inventory: each must be kept before it is applied
     late: LateWatch | None = None  # None: nothing is asked after the end of its run
-    calendars: tuple[ChangeCalendar, ...] = ()  # of playbook and inventory: changes start only while each is open
+    conditions: tuple[Condition, ...] = ()  # of playbook and inventory: each must be kept
 
     @property
     def left_out(self) -> tuple[ExcludedNode, ...]:

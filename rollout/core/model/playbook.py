@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from rollout.core.model.approvals import ApprovalRule
-from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.conditions import Condition
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import Gate
 from rollout.core.model.settings import Setting
@@ -264,10 +263,9 @@ class Policy:
     pulls: PullsInFlight = DEFAULT_PULLS
     shadowed: Shadowed = Shadowed.REFUSE
     caps: tuple[RegistryCap, ...] = ()
-    approvals: ApprovalRule | None = None
     late: LateWatch | None = None  # None: nothing is asked after the end of a run
     data: SoakData | None = None  # None: a soak ends by time and gates alone
-    calendar: ChangeCalendar | None = None  # when changes may start; None: always
+    conditions: tuple[Condition, ...] = ()  # what its plans must keep, one of a kind
     accepted: Mapping[str, str] = field(default_factory=dict)  # refusals to ignore: setting, file or reference → why
 
 

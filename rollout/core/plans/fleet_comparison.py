@@ -134,8 +134,9 @@ def check_fleet(plan: Plan, inventory: Inventory, changes: FleetChanges, file: s
         _refuse([f"{file} was made for {plan.cluster}, not for {inventory.cluster}"], hint)
     if any(node.settings is None for node in plan.nodes.values()) and plan.inventory_digest != inventory.digest:
         _refuse([f"{file} was made with another version of the inventory of {plan.cluster}"], hint)
-    if inventory.calendar is not None and inventory.calendar not in plan.calendars:
-        _refuse([f"{file}: the inventory's change windows are not those of the plan"], hint)
+    for condition in inventory.conditions:
+        if condition.not_the_plans and condition not in plan.conditions:
+            _refuse([f"{file}: {condition.not_the_plans}"], hint)
     if plan.nodes and len(changes.left) == len(plan.nodes):
         _refuse([f"{file}: none of its {counted(len(plan.nodes), 'node')} is left: {_leavers(changes)}"], hint)
     _refuse([f"{file}: {said}" for said in field_lines(changes.fields)], hint)

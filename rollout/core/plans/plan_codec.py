@@ -15,19 +15,39 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rollout.core.model.conditions import Condition, known, of_kind
 from rollout.core.model.gates import Gate
 from rollout.core.model.plan import FileChange, Plan
 from rollout.core.plans import gate_codec
 from rollout.core.text import json_text
+from rollout.core.text.json_text import Json
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
 json_text.has_form(Gate, gate_codec.FORM)
 
+
+def _write_conditions(conditions: tuple[Condition, ...]) -> Json:
+    return {kind.key: [json_text.encode(each) for each in of_kind(conditions, kind)] for kind in known().kinds}
+
+
+def _read_conditions(data: Json, _where: str) -> tuple[Condition, ...]:
+    """``data``: see ``_decoded``. The place of what is wrong is that of a key of the plan."""
+    return tuple(
+        each
+        for kind in known().kinds
+        for each in json_text.converter(tuple[kind, ...]).decode(data[kind.key], kind.key)  # type: ignore[valid-type]
+    )
+
+
+json_text.has_form(tuple[Condition, ...], json_text.Converter(_write_conditions, _read_conditions))
+
 VERSION = 9
 BEFORE = 8
 """The version that did not record bastions and settings of nodes. Such plans are read in journals only."""
+
+_CONDITIONS = "conditions"
 
 MOST_BYTES = 256 * 1024 * 1024
 
@@ -104,6 +124,7 @@ def _decoded(data: bytes, file: str, versions: tuple[int, ...]) -> Plan:
     if version == BEFORE:
         _complete(document)
     try:
+        _gather_conditions(document)
         contents: Mapping[str, bytes] = _CONTENTS.decode(document.pop("blobs", None), "blobs")
         plan = _with_files(json_text.decode(Plan, document), lambda each: _filled(each, contents))
     except json_text.ShapeError as error:
@@ -120,9 +141,18 @@ def _complete(document: dict[str, Any]) -> None:
             node |= {"jumps": None, "settings": None}
 
 
+def _gather_conditions(document: dict[str, Any]) -> None:
+    """The conditions of each kind have a key of the plan, as other fields do."""
+    lacking = min((kind.key for kind in known().kinds if kind.key not in document), default="")
+    if lacking or _CONDITIONS in document:
+        raise json_text.ShapeError(f"the root: {lacking or _CONDITIONS!r} is {'missing' if lacking else 'unknown'}")
+    document[_CONDITIONS] = {kind.key: document.pop(kind.key) for kind in known().kinds}
+
+
 def _body(plan: Plan) -> dict[str, Any]:
     body: dict[str, Any] = json_text.encode(_with_files(plan, _by_digest))
-    return {"version": VERSION, **body, "blobs": _CONTENTS.encode(_contents(plan))}
+    conditions = body.pop(_CONDITIONS)
+    return {"version": VERSION, **body, **conditions, "blobs": _CONTENTS.encode(_contents(plan))}
 
 
 def _contents(plan: Plan) -> Mapping[str, bytes]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import make_dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from rollout.core.model.approvals import ApprovalRule
-from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.conditions import Condition, of_kind
+from rollout.core.model.conditions import known as known_conditions
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gate_kinds import known
 from rollout.core.model.gates import Gate, GateScope
@@ -38,7 +39,7 @@ from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.plans.smallest_harm import SmallestHarm, smallest_harms
 from rollout.core.text import diff, nodesets
-from rollout.core.text.documents import PrintedKey, Shown
+from rollout.core.text.documents import Inline, PrintedKey, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,19 @@ class GatePart:
     scope: GateScope
 
 
+if TYPE_CHECKING:
+
+    class ConditionsPart:
+        """A list for each kind of condition."""
+
+        def __init__(self, *of_each_kind: tuple[Condition, ...]) -> None: ...
+
+else:
+    ConditionsPart = make_dataclass(
+        "ConditionsPart", [(kind.key, tuple[kind, ...]) for kind in known_conditions().kinds]
+    )
+
+
 _SHOWN_PULLS = Shown(
     "How long a node waits for its image pulls, and what happens ``then``.",
     (PrintedKey("within", "within_seconds"), "then"),
@@ -211,8 +225,7 @@ class PlanDocument:
     pulls_in_flight: Annotated[PullsInFlight, _SHOWN_PULLS]
     rehearsal: bool
     on_failure: RevertScope
-    calendars: tuple[ChangeCalendar, ...]
-    approvals: tuple[ApprovalRule, ...]
+    conditions: Inline[ConditionsPart]
     late: LateWatch | None
 
 
@@ -244,8 +257,7 @@ def plan_json(plan: Plan, file: str) -> PlanDocument:
         pulls_in_flight=plan.pulls,
         rehearsal=plan.rehearsal,
         on_failure=plan.on_failure,
-        calendars=plan.calendars,
-        approvals=plan.approvals,
+        conditions=ConditionsPart(*(of_kind(plan.conditions, kind) for kind in known_conditions().kinds)),
         late=plan.late,
     )
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rollout.core.model.areas import AreaKind, area_of, most_of
-from rollout.core.model.calendar import lines
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import ExcludedNode, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, OnLateHarm, Scope
@@ -158,19 +157,11 @@ def limit_lines(plan: Plan) -> Iterator[str]:
     yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; each must pass {plan.passes} × in a row during the soak"
     if plan.rehearsal:
         yield f"  the first wave ({plan.waves[0].name}) is reverted once for real, then changed again"
-    yield from (f"  changes start only in: {printable(line, 300)}" for line in _calendars(plan))
-    for rule in plan.approvals:
-        whose = f" by {printable(', '.join(rule.people), 200)}" if rule.people else ""
-        yield f"  needs {counted(rule.count, 'approval')}{whose} ({rule.place.file}): `rollout approve`"
+    yield from (f"  {line}" for condition in plan.conditions for line in condition.lines())
     if plan.late is not None:
         then = "people are told" + (", and it is rolled back" if plan.late.then is OnLateHarm.ROLLBACK else "")
         yield f"  for {_time(plan.late.seconds)} after its end `rollout watch-late` measures its gates; on late harm {then}"
     yield f"  on a halt, reverts: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} reverts itself"
-
-
-def _calendars(plan: Plan) -> Iterator[str]:
-    """One line for each calendar; all of them must be open."""
-    return ("; ".join(line.strip() for line in lines(calendar)) for calendar in plan.calendars)
 
 
 def _zones(plan: Plan) -> str:

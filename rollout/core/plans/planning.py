@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rollout.core.model.areas import AreaKind, sizes
+from rollout.core.model.conditions import in_order
 from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
@@ -232,8 +233,7 @@ def plan_of(
         remarks=tuple(remarks),
         way_back=way_back,
         late=policy.late,
-        approvals=tuple(each for each in (policy.approvals, inventory.approvals) if each is not None),
-        calendars=tuple(each for each in (policy.calendar, inventory.calendar) if each is not None),
+        conditions=in_order((*policy.conditions, *inventory.conditions)),
     )
 
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from hashlib import sha256
 
-from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.areas import AreaKind
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Level, Node
@@ -177,8 +176,6 @@ class _Reading:
         names = {kind.value: {*sections[kind], *areas[kind].values()} for kind in AreaKind}
         self._check_names({**names, "group": {*written.groups}})
         inherited = Inherited(written, groups)
-        where = locate(self._root, ("changeWindows", "zone"))[0]
-        windows = written.change_windows
         entry = self._root.entries().get("playbook")
         return Inventory(
             cluster=written.cluster,
@@ -190,14 +187,9 @@ class _Reading:
             endpoints=written.endpoints.endpoints(),
             playbook=written.playbook or "",
             playbook_place=self._mistakes.place(entry.item) if entry is not None else None,
-            calendar=windows.calendar(self._mistakes.place(where)) if windows else None,
-            approvals=self._approvals(written),
+            conditions=tuple(written.conditions(self._root, self._mistakes)),
             controller_ssh=self._controller_ssh(written, set(areas[AreaKind.ZONE].values()) or {NO_RACK}),
         )
-
-    def _approvals(self, written: AnyInventory) -> ApprovalRule | None:
-        where = locate(self._root, ("approvals", "count"))[0]
-        return written.approvals.rule(self._mistakes.place(where)) if written.approvals else None
 
     def _controller_ssh(self, written: AnyInventory, zones: Set[str]) -> frozenset[str]:
         """Regions, each with a zone of the inventory."""

@@ -10,8 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from rollout.core.model.inventory import Endpoints
 from rollout.core.reading import schema_words
-from rollout.core.reading.approval_schema import WrittenApprovals
-from rollout.core.reading.calendar_schema import WrittenCalendar
+from rollout.core.reading.condition_keys import WrittenConditions
 from rollout.core.reading.gate_keys import Url
 from rollout.core.reading.node_sources import NodesFrom
 from rollout.core.reading.validation import Written, wrong
@@ -133,7 +132,7 @@ class Group(Written):
     registry: Registry | None = None
 
 
-class _Common(Written):
+class _Cluster(Written):
     stand_ins: ClassVar[Mapping[str, Any]] = {"cluster": "cluster", "apiServer": "v1.0", "nodes": {}}
 
     cluster: Name
@@ -146,8 +145,9 @@ class _Common(Written):
     racks: dict[Name, Nodeset] = Field(default_factory=dict)
     zones: dict[Name, Nodeset] = Field(default_factory=dict)
     groups: dict[Name, Group] = Field(default_factory=dict)
-    change_windows: WrittenCalendar | None = Field(None, alias="changeWindows")
-    approvals: WrittenApprovals | None = None
+
+
+class _Common(WrittenConditions, _Cluster):  # pydantic lists the fields of the last base first
     controller_ssh: list[Name] = Field(default_factory=list, alias="controllerSsh")
 
 

@@ -102,7 +102,6 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
                 _at(root, *place), "data-unknown", "no gate reads the API server, so pod starts are unknown", hint
             )
     caps = tuple(_caps(written.registry_caps, root, mistakes))
-    calendar, approvals = written.change_windows, written.approvals
     mistakes.raise_any(*_template_problems(written.templates, templates))
     limits: dict[str, Any] = {name: getattr(written.limits, name) for name in written.limits.model_fields_set}
     return Policy(
@@ -128,9 +127,8 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         shadowed=written.shadowed_by_flag,
         accepted={each.setting: each.reason for each in written.accept},
         caps=caps,
-        approvals=approvals.rule(mistakes.place(_at(root, "approvals", "count"))) if approvals else None,
         late=LateWatch(written.watch_for, written.on_late_harm or OnLateHarm.NOTIFY) if written.watch_for else None,
-        calendar=calendar.calendar(mistakes.place(_at(root, "changeWindows", "zone"))) if calendar else None,
+        conditions=tuple(written.conditions(root, mistakes)),
         digest=_digest(text, used),
     )
 

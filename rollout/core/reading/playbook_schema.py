@@ -22,8 +22,7 @@ from rollout.core.model.playbook import (
     Shadowed,
     SoakData,
 )
-from rollout.core.reading.approval_schema import WrittenApprovals
-from rollout.core.reading.calendar_schema import WrittenCalendar
+from rollout.core.reading.condition_keys import WrittenConditions
 from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrName, OrWord, any_of, one_of
 from rollout.core.reading.validation import Written, wrong
 from rollout.core.reading.value_types import Duration, Name, Percent, Registry, ShareText, between, choice
@@ -230,7 +229,7 @@ class WrittenTemplates(Written):
     drop_in: str = Field("kubelet-drop-in.conf.j2", alias="dropIn")
 
 
-class Playbook(Written):
+class _Policy(Written):
     stand_ins: ClassVar[Mapping[str, Any]] = {"name": "name", "settings": {}}
 
     name: Name
@@ -261,8 +260,9 @@ class Playbook(Written):
     shadowed_by_flag: Annotated[Shadowed, BeforeValidator(_shadowed)] = Field(Shadowed.REFUSE, alias="shadowedByFlag")
     accept: list[Annotated[WrittenAccept, BeforeValidator(_accepted), OrName()]] = Field(default_factory=list)
     registry_caps: list[WrittenCap] = Field(default_factory=list, alias="registryCaps")
-    change_windows: WrittenCalendar | None = Field(None, alias="changeWindows")
-    approvals: WrittenApprovals | None = None
+
+
+class Playbook(WrittenConditions, _Policy):  # pydantic lists the fields of the last base first
     watch_for: Annotated[Duration, between(60, _MONTH, "between 1m and 720h")] | None = Field(None, alias="watchFor")
     on_late_harm: Annotated[OnLateHarm, BeforeValidator(_on_late_harm)] | None = Field(None, alias="onLateHarm")
 

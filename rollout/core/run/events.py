@@ -203,7 +203,7 @@ class FleetRead:
 
 @dataclass(frozen=True, slots=True)
 class WindowClosed:
-    """By the calendars of the plan, no change may start now. ``opens``: when one may again (``None``: not known)."""
+    """By a condition of the plan, such as a calendar, no change may start now. ``opens``: when one may again (``None``: not known)."""
 
     at: float
     why: str
@@ -212,7 +212,7 @@ class WindowClosed:
 
 @dataclass(frozen=True, slots=True)
 class WindowOpened:
-    """By the calendars of the plan, changes may start again."""
+    """Changes may start again."""
 
     at: float
 

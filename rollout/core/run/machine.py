@@ -6,7 +6,7 @@ the event.
 
 A pause (requested, or a hold after a wave) is not a phase: nothing is released and no wave begins until it is lifted.
 Nodes in flight continue, and the gates of a wave that has passed are still checked. The same holds while the change
-window is closed. The driver reads the calendar and journals what it says; nothing here knows a time zone.
+window is closed. The driver evaluates the plan's conditions and journals the answer; nothing here knows a time zone.
 
 Events that change nothing but ``now`` are not journaled (see ``app.driver``), so ticks can be frequent.
 """

@@ -406,7 +406,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class ClosedWindow:
-    """Why no change may start by the calendars of the plan, since when, and when one may again (``None``: not known)."""
+    """Why no change may start by a condition of the plan, since when, and when one may again (``None``: not known)."""
 
     why: str
     at: float

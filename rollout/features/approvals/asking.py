@@ -9,7 +9,8 @@ from typing import Protocol
 
 from rollout.app.following import acted_on, followed_by, has_acted, headers_of, highest_seen, replay_if_readable
 from rollout.app.ports import Files, PastRuns, RunHeader
-from rollout.core.model.approvals import USED, Approval, ApprovalRule, parts_of, statement
+from rollout.core.model.approvals import USED, Approval
+from rollout.core.model.conditions import of_kind
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -22,7 +23,17 @@ from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
-from rollout.features.approvals.rules import Examined, all_good, form_of, names_of, refusals, why_not_now
+from rollout.features.approvals.rules import (
+    ApprovalRule,
+    Examined,
+    all_good,
+    form_of,
+    names_of,
+    parts_of,
+    refusals,
+    statement,
+    why_not_now,
+)
 
 
 class Signatures(Protocol):
@@ -41,8 +52,7 @@ def rules_for(plan: Plan | None, inventory: Inventory) -> tuple[ApprovalRule, ..
     """The rules of the plan, and of the inventory as it is now. A rollback (no plan) needs no approval."""
     if plan is None:
         return ()
-    rules = (*plan.approvals, *((inventory.approvals,) if inventory.approvals else ()))
-    return tuple(dict.fromkeys(rules))
+    return tuple(dict.fromkeys(of_kind((*plan.conditions, *inventory.conditions), ApprovalRule)))
 
 
 @dataclass(frozen=True, slots=True)

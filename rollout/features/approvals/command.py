@@ -16,7 +16,7 @@ from rollout.cli.registry import registered
 from rollout.composition.plan_files import plan_in
 from rollout.composition.waiting_plans import missing_approvals
 from rollout.composition.wiring import Session
-from rollout.core.model.approvals import LONGEST, Approval, ApprovalRule, kept, moment, statement
+from rollout.core.model.approvals import Approval
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import does_lines
@@ -27,6 +27,7 @@ from rollout.errors import UsageError
 from rollout.features.approvals.asking import Approvals, rules_for
 from rollout.features.approvals.client.files import keep_signature
 from rollout.features.approvals.client.signatures import SshSignatures
+from rollout.features.approvals.rules import LONGEST, ApprovalRule, kept, moment, statement
 
 
 @dataclass(frozen=True, slots=True)

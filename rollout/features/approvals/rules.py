@@ -1,4 +1,4 @@
-"""Whether a plan has the approvals that it needs: the form of SSH signatures, and the verdict over all of them."""
+"""Approval of a plan by other people: what a project asks for, the text that they sign, and whether a plan has the approvals that it needs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,87 @@ import base64
 import hashlib
 import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
-from rollout.core.model.approvals import LONGEST, NAMESPACE, Approval, ApprovalRule, is_by, seconds_of
+from rollout.core.model.approvals import Approval
+from rollout.core.model.conditions import Condition
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import Problem
+from rollout.errors import Place, Problem
+
+# What a project asks for, and the text that people sign.
+
+NAMESPACE = "plan-approval@rollout"
+"""Of the SSH signature: one that was made for another purpose is no approval."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRule(Condition):
+    """``count`` signatures by keys in the file ``signers``; of ``people`` (``()``: anybody in it); see ``place``.
+
+    ``besides_applier``: the person that applies the plan does not count.
+    """
+
+    place: Place
+    count: int
+    signers: str
+    people: tuple[str, ...] = ()
+    besides_applier: bool = True
+
+    key = "approvals"
+    passed = "plans need approvals here; a rollback needs none"
+
+    def lines(self) -> Iterator[str]:
+        whose = f" by {printable(', '.join(self.people), 200)}" if self.people else ""
+        yield f"needs {counted(self.count, 'approval')}{whose} ({self.place.file}): `rollout approve`"
+
+
+LONGEST = 90 * 86_400.0
+"""Seconds for which an approval may be good at most."""
+
+_NOT_AFTER = "not after: "
+
+
+def statement(cluster: str, digest: str, not_after: str) -> bytes:
+    """What is signed: short, so that people can read it, and bound to the plan by its SHA-256 (64 hex digits).
+
+    ``not_after``: see ``moment``; ``""``: an older version signed no end.
+    """
+    end = f"{_NOT_AFTER}{not_after}\n" if not_after else ""
+    return f"I approve this plan of rollout.\ncluster: {cluster}\nplan: {digest}\n{end}".encode()
+
+
+def moment(at: float) -> str:
+    """Epoch seconds as they stand in a statement: UTC, whole seconds."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def seconds_of(moment: str) -> float | None:
+    """Epoch seconds of a moment; ``None``: it is none."""
+    try:
+        return datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def kept(not_after: str, armoured: str) -> str:
+    """A signature with the end that it covers, as one text."""
+    return f"{_NOT_AFTER}{not_after}\n{armoured}"
+
+
+def parts_of(kept: str) -> tuple[str, str]:
+    """The end and the armoured signature. The end is ``""`` for a signature of an older version."""
+    first, _, rest = kept.partition("\n")
+    return (first.removeprefix(_NOT_AFTER), rest) if first.startswith(_NOT_AFTER) else ("", kept)
+
+
+def is_by(person: str, logins: Collection[str]) -> bool:
+    """Whether a person of a file of signers is the user with one of these login names: ``alice`` or ``alice@…``, in any case."""
+    folded = {login.casefold() for login in logins}
+    return not folded.isdisjoint((person.casefold(), person.casefold().partition("@")[0]))
+
+
+# The form of SSH signatures, and the verdict over all of them.
 
 _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
 _MAGIC = b"SSHSIG"

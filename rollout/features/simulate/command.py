@@ -13,6 +13,7 @@ from rollout.adapters.clock import SystemZones
 from rollout.cli.project import output_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.composition.kinds import start_times
 from rollout.composition.plan_files import plan_in
 from rollout.core.model.plan import Plan
 from rollout.core.text import documents
@@ -79,7 +80,7 @@ def _rehearse(path: Path, said: tuple[str, ...], at: str, output: str) -> int:
         raise UsageError("nothing-to-rehearse", f"{path} changes no node")
     zones = SystemZones()
     start = _seconds(at) if at else zones.wall_seconds()
-    rehearsal = PlanRehearsal(plan, faults_of(said, _names(plan)), start=start, zones=zones)
+    rehearsal = PlanRehearsal(plan, faults_of(said, _names(plan)), start=start, zones=zones, times=start_times)
     gc.disable()  # a rehearsal makes values that stay, and hardly a cycle: to look for cycles takes 3 % of its CPU
     try:
         found = rehearsal.run()

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.fleet_changes import GONE, REPLACED
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.plan import ExcludedNode, Plan, PlannedNode, Standing
 from rollout.core.model.settings import Setting
 from rollout.core.plans.fleet_comparison import change_lines, check_fleet, fleet_changes, inventory_settings
 from rollout.errors import InputError, Place
+from rollout.features.change_windows.rules import ChangeCalendar
 from tests.core.run.test_order import PLAN
 
 NAMES = ("w-1", "w-2", "w-3")
@@ -80,11 +80,11 @@ def test_another_bastion_and_another_setting_are_refused_with_their_name() -> No
 def test_change_windows_of_the_inventory_that_are_not_those_of_the_plan_are_refused() -> None:
     place = Place("inventories/c.yaml", 3, 1)
     mine = ChangeCalendar(place, "UTC", (), ())
-    known = replace(PLANNED, calendars=(mine,))
-    with_windows = replace(BEFORE, calendar=mine)
+    known = replace(PLANNED, conditions=(mine,))
+    with_windows = replace(BEFORE, conditions=(mine,))
     check_fleet(known, with_windows, fleet_changes(known, with_windows, JUMPS), "p.json")
     said = "p.json: the inventory's change windows are not those of the plan"
-    assert refusal(known, replace(BEFORE, calendar=replace(mine, zone="Europe/Rome"))) == said
+    assert refusal(known, replace(BEFORE, conditions=(replace(mine, zone="Europe/Rome"),))) == said
     assert refusal(PLANNED, with_windows) == said, "the plan has none"
 
 

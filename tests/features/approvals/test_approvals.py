@@ -15,7 +15,7 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.following import replay
 from rollout.app.reading import read_receipts
 from rollout.app.runs import resumable, resume, start_apply
-from rollout.core.model.approvals import Approval, ApprovalRule
+from rollout.core.model.approvals import Approval
 from rollout.core.model.plan import Wave
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState
@@ -24,6 +24,7 @@ from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.state import NodeState, Verb
 from rollout.errors import InputError, Place
 from rollout.features.approvals.asking import Approvals, check_not_used, journaled, rules_for
+from rollout.features.approvals.rules import ApprovalRule
 from tests.app.agents import Agents, answer, well
 from tests.app.agents import receipt as said_receipt
 from tests.app.site import ACCESS, SMALL, KilledError, Site, fleet
@@ -75,11 +76,11 @@ def test_a_resumed_run_is_checked_by_the_signatures_in_its_journal(tmp_path: Pat
 
 def test_the_rules_are_those_of_the_plan_and_of_todays_inventory() -> None:
     mine = replace(RULE, place=Place("playbooks/p.yaml", 1, 1))
-    plan = replace(SMALL, approvals=(mine, RULE))
+    plan = replace(SMALL, conditions=(mine, RULE))
     assert rules_for(plan, fleet()) == (mine, RULE)
-    assert rules_for(plan, replace(fleet(), approvals=RULE)) == (mine, RULE)
-    assert rules_for(SMALL, replace(fleet(), approvals=RULE)) == (RULE,), "it was asked for since the plan"
-    assert rules_for(None, replace(fleet(), approvals=RULE)) == (), "a rollback needs none"
+    assert rules_for(plan, replace(fleet(), conditions=(RULE,))) == (mine, RULE)
+    assert rules_for(SMALL, replace(fleet(), conditions=(RULE,))) == (RULE,), "it was asked for since the plan"
+    assert rules_for(None, replace(fleet(), conditions=(RULE,))) == (), "a rollback needs none"
 
 
 def receipt(counter: int, state: ReceiptState = ReceiptState.CONFIRMED) -> Report:

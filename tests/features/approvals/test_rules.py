@@ -9,16 +9,23 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.approvals import LONGEST, NAMESPACE, Approval, ApprovalRule, kept, moment, parts_of, statement
+from rollout.core.model.approvals import Approval
 from rollout.errors import Place
 from rollout.features.approvals.rules import (
+    LONGEST,
+    NAMESPACE,
+    ApprovalRule,
     Examined,
     SignatureHead,
     all_good,
     form_of,
     head_of,
+    kept,
+    moment,
     names_of,
+    parts_of,
     refusals,
+    statement,
     why_not_now,
 )
 

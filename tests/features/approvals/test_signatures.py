@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.files import FolderFiles
-from rollout.core.model.approvals import LONGEST, NAMESPACE, Approval, ApprovalRule, kept, moment, statement
+from rollout.core.model.approvals import Approval
 from rollout.core.plans import plan_codec
 from rollout.errors import InputError, Place, UsageError
 from rollout.features.approvals.asking import Approvals
 from rollout.features.approvals.client.files import MOST_BYTES, folder_of, keep_signature, signatures_beside
 from rollout.features.approvals.client.signatures import SshSignatures
+from rollout.features.approvals.rules import LONGEST, NAMESPACE, ApprovalRule, kept, moment, statement
 from tests.app.site import SMALL
 
 pytestmark = pytest.mark.process

@@ -15,15 +15,17 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.node_sources import RealSources
 from rollout.app.load import load_cluster
 from rollout.app.plan import build_plan
-from rollout.core.model.calendar import ChangeCalendar, Freeze, Weekday, Window, joined
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import RevertScope
+from rollout.core.model.spans import joined
 from rollout.core.plans import plan_codec
 from rollout.core.plans.estimate import total
 from rollout.core.run.state import NodeState
 from rollout.core.text.nodesets import expand
 from rollout.errors import InputError, Place
+from rollout.features.change_windows.asking import WindowTimes
+from rollout.features.change_windows.rules import ChangeCalendar, Freeze, Weekday, Window
 from rollout.features.simulate.command import _names, simulate
 from rollout.gates.prometheus.query import PrometheusQuery
 from rollout.simulator.fault_words import faults_of
@@ -176,7 +178,8 @@ def test_it_waits_for_the_change_windows_of_its_plan_in_their_zone(plan: Plan) -
     calendar = ChangeCalendar(Place("rno.yaml", 1, 1), "Europe/Zurich", (window,), (freeze,))
     begins = datetime.fromisoformat("2026-11-27T22:30+01:00").timestamp()
     opens = datetime.fromisoformat("2026-12-01T00:00+01:00").timestamp()
-    found = PlanRehearsal(replace(plan, calendars=(calendar,)), (), start=begins, zones=SystemZones()).run()
+    planned = replace(plan, conditions=(calendar,))
+    found = PlanRehearsal(planned, (), start=begins, zones=SystemZones(), times=WindowTimes).run()
     assert found.ending == "done"
     (opened,) = (moment.at for moment in found.moments if moment.words == "run: its change window opens")
     assert opened == pytest.approx(opens - begins, abs=61.0)

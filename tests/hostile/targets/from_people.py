@@ -8,9 +8,7 @@ import struct
 from functools import cache
 
 from rollout.adapters.clock import SystemZones
-from rollout.app.change_windows import zoned
-from rollout.core.model.approvals import ApprovalRule
-from rollout.core.model.calendar import answer
+from rollout.core.model.conditions import of_kind
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.settings import Setting
 from rollout.core.reading import ansible_inventory
@@ -25,7 +23,9 @@ from rollout.core.text import durations
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, expand, fold
 from rollout.core.text.yaml_source import read_yaml
 from rollout.errors import InputError, Place
-from rollout.features.approvals.rules import Examined, form_of, refusals
+from rollout.features.approvals.rules import ApprovalRule, Examined, form_of, refusals
+from rollout.features.change_windows.asking import zoned
+from rollout.features.change_windows.rules import ChangeCalendar, answer
 from rollout.kubelet import homes
 from tests.app.test_ansible_inventories import HOSTS
 from tests.hostile.property import Target
@@ -138,8 +138,8 @@ changeWindows:
 
 def _calendar(data: bytes) -> tuple[str, ...]:
     """What it says until a time, it no longer says at that time."""
-    calendar = load_playbook(_text(data), "p.yaml", _templates()).calendar
-    found = zoned((calendar,) if calendar else (), SystemZones())
+    policy = load_playbook(_text(data), "p.yaml", _templates())
+    found = zoned(of_kind(policy.conditions, ChangeCalendar), SystemZones())
     said = [(at, answer(found, at)) for at in INSTANTS]
     for at, each in said:
         if each.until is not None:

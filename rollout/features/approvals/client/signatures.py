@@ -7,9 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rollout.adapters.owners import check_ours
-from rollout.core.model.approvals import NAMESPACE
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
+from rollout.features.approvals.rules import NAMESPACE
 
 SECONDS = 30.0
 SIGNING_SECONDS = 300.0

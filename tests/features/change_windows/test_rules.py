@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.core.model.calendar import CalendarAnswer, ChangeCalendar, Freeze, Weekday, Window, answer
+from rollout.core.model.conditions import StartAnswer
 from rollout.errors import Place
+from rollout.features.change_windows.rules import ChangeCalendar, Freeze, Weekday, Window, answer
 from tests.sampling import examples
 
 HERE = Place("playbooks/p.yaml", 3, 9)
@@ -55,7 +56,7 @@ def test_a_window_of_some_days_and_over_midnight() -> None:
 
 def test_windows_that_touch_are_one() -> None:
     whole = calendar(("00:00", "24:00"))
-    assert answer([(whole, ZURICH)], at("2026-03-29T01:30")) == CalendarAnswer(is_open=True, until=None)
+    assert answer([(whole, ZURICH)], at("2026-03-29T01:30")) == StartAnswer(is_open=True, until=None)
 
 
 SPRING = [
@@ -95,7 +96,7 @@ def test_a_zone_that_changes_its_clocks_at_midnight() -> None:
 def test_a_freeze_ends_after_its_last_day_and_says_why() -> None:
     year_end = calendar(freezes=(Freeze("2026-12-20", "2027-01-04", "year end"),))
     before = answer([(year_end, ZURICH)], at("2026-12-19T12:00"))
-    assert before == CalendarAnswer(is_open=True, until=None) or before.until == at("2026-12-19T23:00")
+    assert before == StartAnswer(is_open=True, until=None) or before.until == at("2026-12-19T23:00")
     found = answer([(year_end, ZURICH)], at("2027-01-04T22:59"))
     assert (found.is_open, found.until) == (False, at("2027-01-04T23:00"))
     assert found.why == (
@@ -109,7 +110,7 @@ def test_every_calendar_must_be_open() -> None:
     found = answer(both, at("2026-11-24T10:30"))
     assert (found.is_open, found.until) == (False, at("2026-11-24T11:00"))
     assert "outside its change windows" in found.why
-    assert answer(both, at("2026-11-24T11:30")) == CalendarAnswer(is_open=True, until=at("2026-11-24T12:00"))
+    assert answer(both, at("2026-11-24T11:30")) == StartAnswer(is_open=True, until=at("2026-11-24T12:00"))
 
 
 def test_calendars_that_are_never_open_together() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.model.calendar import ChangeCalendar, Freeze, Weekday, Window
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.errors import InputError, Place
+from rollout.features.change_windows.rules import ChangeCalendar, Freeze, Weekday, Window
 from tests.core.reading.test_playbook_file import BARE, load
 
 WRITTEN = """\
@@ -28,14 +28,16 @@ INVENTORY = "cluster: c\napiServer: v1.30.1\nnodes: {n1: }\n"
 
 
 def test_a_playbook_and_an_inventory_write_calendars_alike() -> None:
-    assert load(BARE + WRITTEN).calendar == ChangeCalendar(Place("p.yaml", 4, 9), "Europe/Zurich", WINDOWS, FREEZES)
-    found = load_inventory(INVENTORY + WRITTEN, "inventories/c.yaml").calendar
-    assert found == ChangeCalendar(Place("inventories/c.yaml", 5, 9), "Europe/Zurich", WINDOWS, FREEZES)
+    assert load(BARE + WRITTEN).conditions == (
+        ChangeCalendar(Place("p.yaml", 4, 9), "Europe/Zurich", WINDOWS, FREEZES),
+    )
+    found = load_inventory(INVENTORY + WRITTEN, "inventories/c.yaml").conditions
+    assert found == (ChangeCalendar(Place("inventories/c.yaml", 5, 9), "Europe/Zurich", WINDOWS, FREEZES),)
 
 
 def test_without_one_changes_may_always_start() -> None:
-    assert load(BARE).calendar is None
-    assert load_inventory(INVENTORY, "c.yaml").calendar is None
+    assert load(BARE).conditions == ()
+    assert load_inventory(INVENTORY, "c.yaml").conditions == ()
 
 
 def calendar(text: str) -> str:

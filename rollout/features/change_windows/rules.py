@@ -15,12 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import StrEnum
 
+from rollout.core.model.conditions import OPEN, Condition, StartAnswer
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.spans import Span, joined
+from rollout.core.text.terminal import printable
 from rollout.errors import Place
 
 DAY_MINUTES = 1440
-
-Span = tuple[float, float]
 
 
 class Weekday(StrEnum):
@@ -54,7 +55,7 @@ class Freeze:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeCalendar:
+class ChangeCalendar(Condition):
     """Without ``windows`` it is open except for its freezes. ``place`` is where it is written."""
 
     place: Place
@@ -62,17 +63,14 @@ class ChangeCalendar:
     windows: tuple[Window, ...]
     freezes: tuple[Freeze, ...]
 
+    key = "calendars"
+    is_timed = True
+    not_the_plans = "the inventory's change windows are not those of the plan"
 
-@dataclass(frozen=True, slots=True)
-class CalendarAnswer:
-    """Whether changes may start, ``until`` when that holds (``None``: no end within a year), and ``why`` they may not."""
+    def lines(self) -> Iterator[str]:
+        """One line for each calendar; all of them must be open."""
+        yield f"changes start only in: {printable('; '.join(_parts(self)), 300)}"
 
-    is_open: bool
-    until: float | None
-    why: str = ""
-
-
-OPEN = CalendarAnswer(is_open=True, until=None)
 
 _DAY = 86_400.0
 _AHEAD = (8, 400)
@@ -81,7 +79,7 @@ _FIRST, _LAST = date.min + timedelta(days=2), date.max - timedelta(days=2)
 """Python computes no instants beyond, in some zones; people write 9999-12-31 for a freeze without an end."""
 
 
-def answer(calendars: Sequence[tuple[ChangeCalendar, tzinfo]], at: float) -> CalendarAnswer:
+def answer(calendars: Sequence[tuple[ChangeCalendar, tzinfo]], at: float) -> StartAnswer:
     """What these calendars together mean at an instant: each of them must be open."""
     found = OPEN
     for days in _AHEAD:
@@ -91,20 +89,20 @@ def answer(calendars: Sequence[tuple[ChangeCalendar, tzinfo]], at: float) -> Cal
     if found.is_open:
         return found
     closed = [(calendar, zone) for calendar, zone in calendars if not _within([(calendar, zone)], at, 1).is_open]
-    return CalendarAnswer(is_open=False, until=found.until, why=_why(closed, at, found.until))
+    return StartAnswer(is_open=False, until=found.until, why=_why(closed, at, found.until))
 
 
-def _within(calendars: Sequence[tuple[ChangeCalendar, tzinfo]], at: float, days: int) -> CalendarAnswer:
+def _within(calendars: Sequence[tuple[ChangeCalendar, tzinfo]], at: float, days: int) -> StartAnswer:
     horizon = (at - 2 * _DAY, at + days * _DAY)
     spans = [horizon]
     for calendar, zone in calendars:
         spans = list(_both(spans, _open_spans(calendar, zone, horizon)))
     for begin, end in spans:
         if begin <= at < end:
-            return CalendarAnswer(is_open=True, until=end if end < horizon[1] else None)
+            return StartAnswer(is_open=True, until=end if end < horizon[1] else None)
         if begin > at:
-            return CalendarAnswer(is_open=False, until=begin)
-    return CalendarAnswer(is_open=False, until=None)
+            return StartAnswer(is_open=False, until=begin)
+    return StartAnswer(is_open=False, until=None)
 
 
 def _open_spans(calendar: ChangeCalendar, zone: tzinfo, horizon: Span) -> list[Span]:
@@ -157,17 +155,6 @@ def _change_between(before: float, after: float, zone: tzinfo) -> float:
     return float(high)
 
 
-def joined(spans: Iterable[Span]) -> list[Span]:
-    """Joins overlapping times, in order."""
-    found: list[Span] = []
-    for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((begin, end))
-    return found
-
-
 def _both(some: Sequence[Span], others: Sequence[Span]) -> Iterator[Span]:
     """Where both are open, in order."""
     for begin, end in some:
@@ -208,14 +195,13 @@ def shown(at: float, zone: tzinfo) -> str:
     return f"{datetime.fromtimestamp(at, zone):%a %Y-%m-%d %H:%M} ({zone})"
 
 
-def lines(calendar: ChangeCalendar) -> Iterator[str]:
-    """A calendar as a plan shows it."""
+def _parts(calendar: ChangeCalendar) -> Iterator[str]:
     yield f"{calendar.place.file}, zone {calendar.zone}"
     for window in calendar.windows:
         days = ", ".join(day for day in Weekday if day in window.days)
-        yield f"  {days if len(window.days) < len(Weekday) else 'every day'} {_clock(window.begins)} to {_clock(window.ends)}"
+        yield f"{days if len(window.days) < len(Weekday) else 'every day'} {_clock(window.begins)} to {_clock(window.ends)}"
     for freeze in calendar.freezes:
-        yield f"  frozen from {freeze.first} to {freeze.last}{f': {freeze.reason}' if freeze.reason else ''}"
+        yield f"frozen from {freeze.first} to {freeze.last}{f': {freeze.reason}' if freeze.reason else ''}"
 
 
 def _clock(minutes: int) -> str:

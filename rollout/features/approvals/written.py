@@ -6,10 +6,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rollout.core.model.approvals import ApprovalRule
-from rollout.core.reading.validation import Written, wrong
+from rollout.core.reading.condition_keys import WrittenCondition
+from rollout.core.reading.validation import wrong
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
+from rollout.features.approvals.rules import ApprovalRule
 
 _LONGEST = 200
 
@@ -36,13 +37,15 @@ Person = Annotated[str, BeforeValidator(_person), WithJsonSchema({"type": "strin
 PathText = Annotated[str, BeforeValidator(_path), WithJsonSchema({"type": "string", "maxLength": 1024})]
 
 
-class WrittenApprovals(Written):
+class WrittenApprovals(WrittenCondition):
     """So many people must approve a plan before it is applied. ``people`` are principals in ``allowedSigners``."""
+
+    placed_at = "count"
 
     count: Annotated[int, Field(ge=1, le=10)]
     allowed_signers: PathText = Field(alias="allowedSigners")
     people: list[Person] = Field(default_factory=list)
     besides_applier: bool = Field(default=True, alias="besidesApplier")
 
-    def rule(self, place: Place) -> ApprovalRule:
+    def condition(self, place: Place) -> ApprovalRule:
         return ApprovalRule(place, self.count, self.allowed_signers, tuple(self.people), self.besides_applier)

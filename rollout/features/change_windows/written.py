@@ -9,12 +9,13 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from rollout.core.model.calendar import DAY_MINUTES, ChangeCalendar, Freeze, Weekday, Window
 from rollout.core.reading import schema_words
+from rollout.core.reading.condition_keys import WrittenCondition
 from rollout.core.reading.validation import Written, wrong
 from rollout.core.reading.value_types import choice
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
+from rollout.features.change_windows.rules import DAY_MINUTES, ChangeCalendar, Freeze, Weekday, Window
 
 _ZONE = re.compile(r"UTC|[A-Za-z][A-Za-z0-9_+-]{0,31}(?:/[A-Za-z0-9][A-Za-z0-9_+-]{0,31}){1,2}")
 _TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00")
@@ -100,10 +101,11 @@ class WrittenFreeze(Written):
         return self
 
 
-class WrittenCalendar(Written):
+class WrittenCalendar(WrittenCondition):
     """When changes may start, in the time of ``zone``: within ``windows`` (none: always), and not in ``freezes``."""
 
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["windows"]}, {"required": ["freezes"]}]})
+    placed_at = "zone"
 
     zone: Annotated[
         str, BeforeValidator(_zone), schema_words.text(_ZONE.pattern, "An IANA time zone.", "Europe/Zurich")
@@ -117,8 +119,7 @@ class WrittenCalendar(Written):
             raise wrong("bad-calendar", "KEY limits nothing", "set windows, freezes or both")
         return self
 
-    def calendar(self, place: Place) -> ChangeCalendar:
-        """As a value; ``place`` is where its zone is written."""
+    def condition(self, place: Place) -> ChangeCalendar:
         windows = (Window(frozenset(w.days or Weekday), w.begins, w.ends) for w in self.windows)
         freezes = (Freeze(f.first, f.last, f.reason) for f in self.freezes)
         return ChangeCalendar(place, self.zone, tuple(windows), tuple(freezes))

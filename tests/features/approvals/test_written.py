@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.model.approvals import ApprovalRule
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.errors import InputError, Place
-from tests.core.reading.test_calendars_written import INVENTORY
+from rollout.features.approvals.rules import ApprovalRule
 from tests.core.reading.test_playbook_file import BARE, load
+
+INVENTORY = "cluster: c\napiServer: v1.30.1\nnodes: {n1: }\n"
 
 WRITTEN = "approvals: {count: 2, allowedSigners: keys/signers, people: [alice@x, bob@x], besidesApplier: false}\n"
 
 
 def test_a_playbook_and_an_inventory_write_approvals_alike() -> None:
-    assert load(BARE + WRITTEN).approvals == ApprovalRule(
-        Place("p.yaml", 3, 20), 2, "keys/signers", ("alice@x", "bob@x"), besides_applier=False
+    assert load(BARE + WRITTEN).conditions == (
+        ApprovalRule(Place("p.yaml", 3, 20), 2, "keys/signers", ("alice@x", "bob@x"), besides_applier=False),
     )
     short = "approvals: {count: 1, allowedSigners: signers}\n"
-    assert load_inventory(INVENTORY + short, "c.yaml").approvals == ApprovalRule(Place("c.yaml", 4, 20), 1, "signers")
-    assert load(BARE).approvals is None
+    assert load_inventory(INVENTORY + short, "c.yaml").conditions == (
+        ApprovalRule(Place("c.yaml", 4, 20), 1, "signers"),
+    )
+    assert load(BARE).conditions == ()
 
 
 @pytest.mark.parametrize(

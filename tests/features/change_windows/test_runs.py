@@ -10,16 +10,15 @@ import pytest
 
 from rollout.adapters.clock import SystemZones
 from rollout.adapters.journal import SqlJournal
-from rollout.app.change_windows import PASSES, ChangeWindows, NoZones, closed_lines, zoned
 from rollout.app.following import replay
 from rollout.app.runs import Tools, resumable, resume, start_apply
-from rollout.core.model.calendar import ChangeCalendar, Freeze, Weekday, Window
+from rollout.app.start_times import PASSES, closed_lines
 from rollout.core.run.events import InterruptAsked, Ticked, WindowClosed, WindowOpened
 from rollout.core.run.journal_codec import decode_event
-from rollout.core.run.machine import opening
-from rollout.core.run.order import apply_order
 from rollout.core.run.state import Ending, NodeState
-from rollout.errors import InputError, Place
+from rollout.errors import InputError, Place, Problem
+from rollout.features.change_windows.asking import ChangeWindows, WindowTimes, zoned
+from rollout.features.change_windows.rules import ChangeCalendar, Freeze, Weekday, Window
 from tests.app.site import ACCESS, SMALL, Site
 
 PLACE = Place("playbooks/p.yaml", 7, 9)
@@ -43,7 +42,7 @@ class Wall:
     def zone(self, name: str) -> tzinfo:
         self.reads += 1
         if name != "UTC":
-            return NoZones().zone(name)
+            raise InputError((Problem("unknown-zone", f"no zone `{name}` here"),))
         return UTC
 
 
@@ -53,7 +52,9 @@ def site(tmp_path: Path) -> Site:
 
 
 def tools(site: Site, starts: float, interrupted_at: float = float("inf")) -> Tools:
-    return replace(site.tools(), zones=Wall(site, starts), interrupted=lambda: site.at >= interrupted_at)
+    return replace(
+        site.tools(), start_times=WindowTimes(Wall(site, starts)), interrupted=lambda: site.at >= interrupted_at
+    )
 
 
 def words(site: Site, run: str = "r1") -> list[str]:
@@ -63,7 +64,7 @@ def words(site: Site, run: str = "r1") -> list[str]:
 
 def test_a_run_waits_for_its_window_and_its_journal_replays(site: Site) -> None:
     """It begins at 21:58 and its window opens at 22:00."""
-    end = start_apply(replace(SMALL, calendars=(AT_NIGHT,)), ACCESS, tools(site, NIGHT - 120))
+    end = start_apply(replace(SMALL, conditions=(AT_NIGHT,)), ACCESS, tools(site, NIGHT - 120))
     assert end.ending is Ending.DONE
     assert words(site) == ["WindowClosed", "WindowOpened"]
     assert site.at - 1000 > 120
@@ -74,30 +75,29 @@ def test_a_run_waits_for_its_window_and_its_journal_replays(site: Site) -> None:
 def test_a_window_that_ends_in_the_middle_of_a_run(site: Site) -> None:
     """It ends 6 s after the beginning: the canary is finished, and the rest waits for three minutes."""
     again = replace(AT_NIGHT, windows=(*AT_NIGHT.windows, Window(EVERY_DAY, 243, 300)))
-    end = start_apply(replace(SMALL, calendars=(again,)), ACCESS, tools(site, 4 * 3600 - 6))
+    end = start_apply(replace(SMALL, conditions=(again,)), ACCESS, tools(site, 4 * 3600 - 6))
     assert end.ending is Ending.DONE
     assert words(site) == ["WindowClosed", "WindowOpened"]
     assert 180 < site.at - 1000 < 300
 
 
 def test_without_calendars_nothing_is_evaluated(site: Site) -> None:
-    with_zones = tools(site, NOON)
-    start_apply(SMALL, ACCESS, with_zones)
+    wall = Wall(site, NOON)
+    start_apply(SMALL, ACCESS, replace(site.tools(), start_times=WindowTimes(wall)))
     assert words(site) == []
-    assert isinstance(with_zones.zones, Wall)
-    assert with_zones.zones.reads == 0
+    assert wall.reads == 0
 
 
 def test_a_calendar_is_evaluated_once_a_minute_at_most(site: Site) -> None:
-    with_zones = tools(site, NIGHT - 600)
-    start_apply(replace(SMALL, calendars=(AT_NIGHT,)), ACCESS, with_zones)
-    assert isinstance(with_zones.zones, Wall)
-    assert with_zones.zones.reads < 15
+    wall = Wall(site, NIGHT - 600)
+    known = replace(site.tools(), start_times=WindowTimes(wall))
+    start_apply(replace(SMALL, conditions=(AT_NIGHT,)), ACCESS, known)
+    assert wall.reads < 15
 
 
 def test_zone_data_that_cannot_be_read_closes(site: Site) -> None:
     lost = replace(AT_NIGHT, zone="Europe/Nowhere")
-    end = start_apply(replace(SMALL, calendars=(lost,)), ACCESS, tools(site, NIGHT, interrupted_at=1300))
+    end = start_apply(replace(SMALL, conditions=(lost,)), ACCESS, tools(site, NIGHT, interrupted_at=1300))
     assert end.ending is Ending.INTERRUPTED
     assert {record.state for record in end.nodes.values()} == {NodeState.PENDING}
     assert end.closed is not None
@@ -106,24 +106,23 @@ def test_zone_data_that_cannot_be_read_closes(site: Site) -> None:
 
 
 def test_resume_obeys_the_plan_and_a_freeze_that_was_written_since(site: Site) -> None:
-    start_apply(replace(SMALL, calendars=(AT_NIGHT,)), ACCESS, tools(site, NOON, interrupted_at=1060))
+    start_apply(replace(SMALL, conditions=(AT_NIGHT,)), ACCESS, tools(site, NOON, interrupted_at=1060))
     frozen = ChangeCalendar(
         Place("inventories/c.yaml", 3, 1), "UTC", (), (Freeze("1970-01-01", "1970-01-01", "audit"),)
     )
     again = tools(site, NIGHT + 60, interrupted_at=site.at + 300)
-    end = resume(resumable(site.journal, "r1"), ACCESS, again, frozen)
+    end = resume(resumable(site.journal, "r1"), ACCESS, again, (frozen,))
     assert {record.state for record in end.nodes.values()} == {NodeState.PENDING}
     assert end.closed is not None
     assert "inventories/c.yaml: frozen from 1970-01-01 to 1970-01-01 (audit)" in end.closed.why
-    last = resume(resumable(site.journal, "r1"), ACCESS, tools(site, 86_400 + NIGHT), frozen)
+    last = resume(resumable(site.journal, "r1"), ACCESS, tools(site, 86_400 + NIGHT), (frozen,))
     assert last.ending is Ending.DONE
 
 
 def test_a_clock_that_is_set_is_noticed_within_a_minute(site: Site) -> None:
     wall = Wall(site, NOON)
     windows = ChangeWindows((AT_NIGHT,), wall)
-    state, _ = opening(apply_order("r1", SMALL), 1, 1000.0)
-    assert [type(event) for event in windows.events(state, 1000.0)] == [WindowClosed]
+    assert not windows.now().is_open
     wall.starts = NIGHT
     site.at += 61
     assert windows.now().is_open
@@ -133,17 +132,18 @@ def test_a_clock_that_is_set_is_noticed_within_a_minute(site: Site) -> None:
 
 def test_windows_are_told_before_the_tick_of_the_same_time(site: Site) -> None:
     """Changes start on ticks only, so none starts at the second at which its window ends."""
-    start_apply(replace(SMALL, calendars=(AT_NIGHT,)), ACCESS, tools(site, 4 * 3600 - 3, interrupted_at=1060))
+    start_apply(replace(SMALL, conditions=(AT_NIGHT,)), ACCESS, tools(site, 4 * 3600 - 3, interrupted_at=1060))
     events = [decode_event(line) for line in site.journal.events("r1")]
     closed = next(at for at, event in enumerate(events) if isinstance(event, WindowClosed))
     assert not any(isinstance(event, Ticked) and event.at >= events[closed].at for event in events[:closed])
 
 
 def test_a_rollback_says_that_it_passes_a_closed_window(site: Site) -> None:
-    found = closed_lines((AT_NIGHT, None, AT_NIGHT), Wall(site, NOON), PASSES)
+    at_noon, at_night = WindowTimes(Wall(site, NOON)), WindowTimes(Wall(site, NIGHT))
+    found = closed_lines((AT_NIGHT, AT_NIGHT), at_noon, PASSES)
     why = "playbooks/p.yaml: outside its change windows; it opens Thu 1970-01-01 22:00 (UTC)"
     assert found == (f"the change window is closed: {why}; a rollback does not wait for it",)
-    assert closed_lines((AT_NIGHT,), Wall(site, NIGHT), PASSES) == closed_lines((None,), Wall(site, NOON), PASSES) == ()
+    assert closed_lines((AT_NIGHT,), at_night, PASSES) == closed_lines((), at_noon, PASSES) == ()
 
 
 @pytest.mark.parametrize("name", ["Europe/Zurick", "../../etc/passwd", "Europe", ""])

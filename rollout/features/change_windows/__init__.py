@@ -1,0 +1,1 @@
+"""Changes start only while a calendar of the playbook or the inventory is open. That a run waits, and what is journaled of it, is of the kernel: it knows answers to "may changes start now" and no calendars."""
