@@ -1,4 +1,4 @@
-"""The back ends of gates, as one value. An API server that is not set raises ``no-endpoint``."""
+"""The back ends of gates and drains, as one value. An API server that is not set raises ``no-endpoint``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import field
 from typing import Any, NoReturn
 
 from rollout.app.asked_gate import Asker
+from rollout.app.node_drains import MakeDrains, no_drains
 from rollout.app.ports import Cluster
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.live import LiveNode, PullCounter, Sight
-from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
+from rollout.core.model.pods import PlacedPod
 from rollout.errors import RemoteError
 
 
@@ -36,22 +37,7 @@ class Absent:
     def missing_rights(self) -> tuple[str, ...]:
         _absent()
 
-    def missing_to_drain(self) -> tuple[str, ...]:
-        _absent()
-
-    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:  # noqa: ARG002
-        _absent()
-
-    def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:  # noqa: ARG002
-        _absent()
-
-    def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:  # noqa: ARG002
-        _absent()
-
     def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:  # noqa: ARG002
-        _absent()
-
-    def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:  # noqa: ARG002
         _absent()
 
 
@@ -61,8 +47,9 @@ def _absent() -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The back ends of gates. ``askers``: of each kind of wave gate. ``wait`` sleeps that many seconds between two tries."""
+    """The back ends of gates and drains. ``askers``: of each kind of wave gate. ``wait`` sleeps that many seconds between two tries."""
 
     cluster: Cluster = field(default_factory=Absent)
     askers: Mapping[str, Asker] = field(default_factory=dict)
+    drains: MakeDrains = no_drains
     wait: Callable[[float], None] = time.sleep

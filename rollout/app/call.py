@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # a use case imports what it calls
     from rollout.app.backends import Backends
     from rollout.app.isolation import Keep
     from rollout.app.node_worker import NodeAccess
-    from rollout.app.ports import ApiSources, Clock, Cluster, Files, Interruption, Journal, Nodes, PastRuns, StartTimes
+    from rollout.app.ports import ApiSources, Clock, Files, Interruption, Journal, Nodes, PastRuns, StartTimes
     from rollout.app.runs import Tools
     from rollout.core.model.approvals import Approval
     from rollout.core.model.inventory import Inventory
@@ -39,6 +39,24 @@ class Operator(Protocol):
     def confirm(self, cluster: str, what: str) -> None:
         """``UsageError`` ``not-confirmed``, and nothing is done."""
         ...
+
+
+class LiftedCordons(Protocol):
+    """What became of the cordons that runs had left. ``unrecorded``: why the journal does not have that they are lifted."""
+
+    @property
+    def all_lifted(self) -> bool: ...
+
+    @property
+    def document(self) -> object | None:
+        """``None``: there was no cordon."""
+        ...
+
+    @property
+    def lines(self) -> Iterable[str]: ...
+
+    @property
+    def unrecorded(self) -> str: ...
 
 
 class CallPorts(Protocol):
@@ -143,8 +161,16 @@ class CallPorts(Protocol):
         """Those of a run, closed at the end. ``UsageError`` if rights at the API server are missing."""
         ...
 
-    def api_server(self, inventory: Inventory) -> AbstractContextManager[Cluster | None]:
-        """``None``: no kubeconfig is set."""
+    def lift_cordons(
+        self, inventory: Inventory, names: Collection[str], spared: Collection[str] = frozenset()
+    ) -> LiftedCordons:
+        """Lift the cordons of every run except ``spared`` from these nodes. An error of the API server is in the result."""
+        ...
+
+    def lift_cordons_of(
+        self, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
+    ) -> LiftedCordons:
+        """The same of one run. If it has ended, that is recorded in its journal."""
         ...
 
     def tools(

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rollout.app.call import CallPorts, Operator
-from rollout.app.cordons import LiftedCordons, lift
+from rollout.app.call import CallPorts, LiftedCordons, Operator
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
 from rollout.app.ports import Interruption, Journal, Nodes
 from rollout.app.proofs import prove
@@ -78,7 +77,7 @@ def revert_nodes(
     work = EmergencyRollback(EmergencyOptions(inventory, wanted, limits, force, at_most), rounds)
     try:
         code = work.run(names)
-        cordons = lift(call, inventory, names, spared=work.others()) if work.has_them else None
+        cordons = call.lift_cordons(inventory, names, work.others()) if work.has_them else None
         return EmergencyResult(code, cordons)
     except KeyboardInterrupt:
         if not rounds.rounds:

@@ -12,10 +12,11 @@ from dataclasses import field, replace
 from functools import partial
 from typing import assert_never
 
+from rollout.app.arrivals import why_not_now
 from rollout.app.backends import Backends
-from rollout.app.draining import LATER, DrainRound, Drains, NotOursError, why_not_now
 from rollout.app.following import HasEnded, gives_way, none_has_ended
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb
+from rollout.app.node_drains import LATER, DrainRound, NodeDrains, NoDrains, NotOursError
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.pull_counts import PullCounts
@@ -95,14 +96,14 @@ class NodeWorker:
     just_measured: dict[str, JustMeasured] = field(default_factory=dict)  # node → the answer to its apply
     not_ours: dict[str, Answered] = field(default_factory=dict)  # answers of nodes found taken over in a round
     _node_gates: NodeGates | None = None
-    _drains: Drains | None = None
+    _drains: NodeDrains | None = None
     _pulls: PullCounts | None = None
 
     def __post_init__(self) -> None:
         if self.plan is not None:
             plan, cluster = self.plan, self.backends.cluster
             self._node_gates = NodeGates(plan, self.clock, self.backends)
-            self._drains = Drains(self.run, plan.drain, plan.cordoned, cluster, self.clock)
+            self._drains = self.backends.drains(self.run, plan, self.clock)
             self._pulls = PullCounts(cluster)
 
     def __call__(self, command: Command) -> Event:
@@ -206,7 +207,9 @@ class NodeWorker:
                 return replace(self._refused(ask, error), trigger=Trigger.UNSEEN)
             return self._refused(ask, error)
         backends = self.backends
-        pods = why_not_now(self._plan.nodes[ask.node], backends.cluster, self.clock, backends.wait)
+        pods = why_not_now(
+            self._plan.nodes[ask.node], self._drains or NoDrains(), backends.cluster, self.clock, backends.wait
+        )
         if pods:
             return self._of_drain(ask, DrainRound(Trigger.NOT_DRAINED, pods))
         report = self._ask(ask)

@@ -13,7 +13,7 @@ from rollout.core.text.documents import Moment
 if TYPE_CHECKING:  # a look at a run needs few of these
     from rollout.core.model.conditions import Condition, StartAnswer
     from rollout.core.model.live import LiveNode, PullCounter, Sight
-    from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
+    from rollout.core.model.pods import PlacedPod
     from rollout.core.model.report import RemoteAnswer, RemoteCommand
     from rollout.core.presentation.summary import RunSummary
     from rollout.core.run.commands import Command
@@ -115,7 +115,7 @@ class Local(Protocol):
 
 
 class Cluster(Protocol):
-    """One API server: reads Nodes, leases and pods, and cordons, drains and uncordons nodes.
+    """One API server: reads Nodes, leases and pods.
 
     Thread-safe, bounded in time. Without an answer: ``RemoteError``.
     """
@@ -144,35 +144,8 @@ class Cluster(Protocol):
         """The rights that gates and ``nodes`` lack, such as "get nodes". ``()``: nothing is missing."""
         ...
 
-    def missing_to_drain(self) -> tuple[str, ...]:
-        """The rights that a drain lacks: to read, list and patch Nodes, to list pods, to create evictions."""
-        ...
-
-    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
-        """Make a Node unschedulable with the mark and the token of the run, in one compare-and-swap.
-
-        Returns the owner of its cordon. A cordon of the run with an older token gets this token. Anything except
-        ``OURS``: it was already cordoned, and nothing was changed.
-        """
-        ...
-
-    def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
-        """Lift the cordon with the run's mark (``run`` ``""``: any run's) and no newer token (``None``: any token).
-
-        Removes mark and token too. Returns the owner of the cordon that is on it now.
-        """
-        ...
-
-    def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
-        """The pods of a node, including those that a drain leaves; read from the store, not from a cache."""
-        ...
-
     def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:
         """A Node, and the pods on it that have not ended: its kubelet admits or rejects them again after a restart."""
-        ...
-
-    def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
-        """Evict a pod, only if it still has this uid. The API server enforces the disruption budgets."""
         ...
 
 

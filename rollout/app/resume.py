@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from rollout.app.call import CallPorts, Operator
+from rollout.app.call import CallPorts, LiftedCordons, Operator
 from rollout.app.chosen_run import chosen_run
 from rollout.app.claims import Freed, held_by, set_free
-from rollout.app.cordons import LiftedCordons, lift_those_of
 from rollout.app.following import replay
 from rollout.app.freezes import check_not_frozen
 from rollout.app.ports import Journal
@@ -110,7 +109,7 @@ def _lift_cordons(call: CallPorts, journal: Journal, run: str) -> OnlyCordons | 
         return None
     inventory = call.inventory(state.order.cluster)
     with leased(journal, state.order.cluster, run):  # a resumed run lifts them itself, and may drain again
-        return OnlyCordons(state, lift_those_of(call, journal, inventory, state, cordoned))
+        return OnlyCordons(state, call.lift_cordons_of(journal, inventory, state, cordoned))
 
 
 def continue_run(

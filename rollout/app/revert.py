@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import replace
 
-from rollout.app.call import CallPorts, Operator
+from rollout.app.call import CallPorts, LiftedCordons, Operator
 from rollout.app.chosen_run import chosen_run
-from rollout.app.cordons import LiftedCordons, lift_those_of
 from rollout.app.following import last_revert_times, plan_of, replay
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, Nodes
@@ -71,7 +70,7 @@ def revert_run(
         )
         operator.show(not_reverted_lines(back, since.elsewhere, order.left_out))
         if not order.nodes:
-            cordons = lift_those_of(call, journal, inventory, source, chosen)  # the run may have left some
+            cordons = call.lift_cordons_of(journal, inventory, source, chosen)  # the run may have left some
             found = nothing_to_revert(source.order.run, back, since.elsewhere, order.left_out)
             return NothingReverted(cordons, found)
         operator.tell(passed_lines(call, inventory, plan_of(journal.header(source.order.run))))
@@ -125,7 +124,7 @@ def revert_by_journal(
     already = frozenset(name for names in since.elsewhere.values() for name in names)
     with call.tools(journal, order.limits.in_flight, nodes=nodes) as tools:
         state = start_revert(order, counter, call.access(inventory, tuple(order.nodes)), tools)
-        cordons = lift_those_of(call, journal, inventory, source, chosen)
+        cordons = call.lift_cordons_of(journal, inventory, source, chosen)
         if state.ending is not Ending.DONE:
             return RunResult(state, cordons)
         return RunResult(state, cordons, proofs_of(call, journal, state, inventory, tools, already))

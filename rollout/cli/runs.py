@@ -10,7 +10,6 @@ import click
 
 from rollout.app.apply import apply_plan, apply_saved
 from rollout.app.claims import released
-from rollout.app.cordons import CordonsDocument
 from rollout.app.ports import Journal, Nodes
 from rollout.app.resume import ClaimsEnded, OnlyCordons, continue_run, recover_run, resume_run
 from rollout.app.revert import RunResult
@@ -30,6 +29,7 @@ from rollout.core.run.state import RunState
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted
 from rollout.errors import UsageError
+from rollout.features.drain.asking.cordons import CordonsDocument
 
 _DIGEST = re.compile(r"[0-9a-f]{12,64}")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from rollout.app.cordons import CordonsDocument, LiftedCordons
+from rollout.app.call import LiftedCordons
 from rollout.app.revert import NothingReverted, RunResult
 from rollout.cli.options import typed_confirmation
 from rollout.cli.proposals import say
@@ -17,6 +17,7 @@ from rollout.core.model.proof import NodeProof
 from rollout.core.presentation.emergency_text import PROOF_DOCUMENTS, proof_documents, proof_lines
 from rollout.core.presentation.nothing_to_do import NothingToDo, nothing_document, nothing_lines
 from rollout.core.text import documents
+from rollout.features.drain.asking.cordons import CordonsDocument
 
 
 @dataclass(frozen=True, slots=True)

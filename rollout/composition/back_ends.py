@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rollout.app.backends import Absent, Backends
+from rollout.app.backends import Backends
 from rollout.app.ports import Cluster
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.plans.required_back_ends import Needs, PodNeeds, needs_cluster, needs_http, unnamed
@@ -16,6 +16,7 @@ from rollout.gates import table
 
 if TYPE_CHECKING:
     from rollout.core.model.ways_in import Probe
+    from rollout.features.drain.client import DrainingCluster
 
 # ruff: noqa: PLC0415 - the HTTP adapters take 0.1 s to import, and most calls do not need them
 
@@ -27,7 +28,7 @@ def check_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
     if problems:
         raise InputError(problems)
     with ExitStack() as stack:
-        _backends(endpoints, needs, stack)
+        _backends(endpoints, needs, _cluster(endpoints, stack) if _looks(endpoints, needs) else None, stack)
 
 
 @contextmanager
@@ -36,9 +37,10 @@ def gate_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> Iterat
     check_backends(inventory, needs, kubeconfig)
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
-        backends = _backends(endpoints, needs, stack)
-        if needs.pods is PodNeeds.DRAINED:
-            _check_rights(backends.cluster.missing_to_drain, endpoints.kubeconfig, "draining needs")
+        cluster = _cluster(endpoints, stack) if _looks(endpoints, needs) else None
+        backends = _backends(endpoints, needs, cluster, stack)
+        if cluster is not None and needs.pods is PodNeeds.DRAINED:
+            _check_rights(cluster.missing_to_drain, endpoints.kubeconfig, "draining needs")
         if needs_cluster(needs.gates):
             _check_rights(backends.cluster.missing_rights, endpoints.kubeconfig, "gates need")
         if needs.pulls:
@@ -47,7 +49,7 @@ def gate_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> Iterat
 
 
 @contextmanager
-def cluster_of(inventory: Inventory, kubeconfig: str) -> Iterator[Cluster | None]:
+def cluster_of(inventory: Inventory, kubeconfig: str) -> Iterator[DrainingCluster | None]:
     """The API server; ``None``: none is set."""
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
@@ -70,14 +72,14 @@ def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
     return replace(inventory.endpoints, kubeconfig=kubeconfig, context="") if kubeconfig else inventory.endpoints
 
 
-def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
-    looks = _looks(endpoints, needs)
-    if not needs_http(needs.gates) and not looks:
+def _backends(endpoints: Endpoints, needs: Needs, cluster: DrainingCluster | None, stack: ExitStack) -> Backends:
+    if not needs_http(needs.gates) and cluster is None:
         return Backends(askers=table.askers(None))
     from rollout.adapters.endpoints import HttpBackEnds
+    from rollout.features.drain.asking.rounds import drains_over
 
     askers = table.askers(HttpBackEnds(endpoints, stack))
-    return Backends(_cluster(endpoints, stack) if looks else Absent(), askers)
+    return Backends(askers=askers) if cluster is None else Backends(cluster, askers, drains_over(cluster))
 
 
 def _looks(endpoints: Endpoints, needs: Needs) -> bool:
@@ -87,12 +89,12 @@ def _looks(endpoints: Endpoints, needs: Needs) -> bool:
     return counts or needs_cluster(needs.gates) or (shows and bool(endpoints.kubeconfig))
 
 
-def _cluster(endpoints: Endpoints, stack: ExitStack) -> Cluster:
+def _cluster(endpoints: Endpoints, stack: ExitStack) -> DrainingCluster:
     from rollout.adapters.kubernetes.client import ApiClient
-    from rollout.adapters.kubernetes.cluster import KubernetesCluster
     from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+    from rollout.features.drain.client import DrainingCluster
 
-    cluster = KubernetesCluster(ApiClient(load_kubeconfig(endpoints.kubeconfig, endpoints.context)))
+    cluster = DrainingCluster(ApiClient(load_kubeconfig(endpoints.kubeconfig, endpoints.context)))
     stack.callback(cluster.close)
     return cluster
 

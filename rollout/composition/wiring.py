@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from rollout.adapters.private_files import Traces
     from rollout.adapters.ssh import Resolver, SshNodes
     from rollout.app.backends import Backends
+    from rollout.app.call import LiftedCordons
     from rollout.app.isolation import Keep
     from rollout.app.node_worker import NodeAccess
     from rollout.app.ports import (
         ApiSources,
-        Cluster,
         Interruption,
         Journal,
         Nodes,
@@ -175,10 +175,22 @@ class Session:
 
         return gate_backends(inventory, needs, self.kubeconfig)
 
-    def api_server(self, inventory: Inventory) -> AbstractContextManager[Cluster | None]:
+    def lift_cordons(
+        self, inventory: Inventory, names: Collection[str], spared: Collection[str] = frozenset()
+    ) -> LiftedCordons:
         from rollout.composition.back_ends import cluster_of
+        from rollout.features.drain.asking.cordons import lift
 
-        return cluster_of(inventory, self.kubeconfig)
+        return lift(partial(cluster_of, kubeconfig=self.kubeconfig), inventory, names, spared=spared)
+
+    def lift_cordons_of(
+        self, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
+    ) -> LiftedCordons:
+        from rollout.composition.back_ends import cluster_of
+        from rollout.features.drain.asking.cordons import lift_those_of
+
+        server = partial(cluster_of, kubeconfig=self.kubeconfig)
+        return lift_those_of(self, server, journal, inventory, state, names)
 
     def interruption(self) -> Interruption:
         from rollout.adapters.interrupts import Interrupts

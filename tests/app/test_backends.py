@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from rollout.app.backends import Backends
-from rollout.core.model.pods import LeavingPod
 from rollout.errors import RemoteError
 
 NOBODY = Backends()
@@ -20,12 +19,7 @@ NOBODY = Backends()
         lambda: NOBODY.cluster.look("n1", 1.0),
         lambda: NOBODY.cluster.configz("n1", 1.0),
         NOBODY.cluster.missing_rights,
-        NOBODY.cluster.missing_to_drain,
-        lambda: NOBODY.cluster.cordon("n1", "r1", 1, 1.0),
-        lambda: NOBODY.cluster.uncordon("n1", "r1", 1, 1.0),
-        lambda: NOBODY.cluster.leaving("n1", 1.0),
         lambda: NOBODY.cluster.placed("n1", 1.0),
-        lambda: NOBODY.cluster.evict(LeavingPod("u1", "shop/web"), 1.0),
     ],
 )
 def test_a_back_end_that_is_not_set_is_named(ask: Callable[[], object]) -> None:

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import pytest
 from ruamel.yaml import YAML
 
-from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_COUNT_PULLS, NEEDED_TO_DRAIN
+from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_COUNT_PULLS
 from rollout.app.load import load_cluster
 from rollout.app.load_playbook import load_policy
+from rollout.features.drain.client import NEEDED as NEEDED_TO_DRAIN
 from rollout.features.sequence.written import load_sequence
 from tests.app.test_load import TEMPLATES, FakeFiles
 from tests.docs.pages import PAGES, blocks

@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rollout.adapters.kubernetes.client import ApiClient
-from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
-from rollout.core.model.pods import Cordon, Eviction, LeavingPod
+from rollout.core.model.pods import LeavingPod
 from rollout.errors import AwayError, RemoteError
+from rollout.features.drain.client import DrainingCluster
+from rollout.features.drain.rules import Cordon, Eviction
 from rollout.kubelet.restarts.termination import budget
 from rollout.lab import api, control, launch, pods
-from tests.adapters.kubernetes.drain_contract import CASES, RUN, SECONDS, TOKEN, Subject
 from tests.controllers import until
+from tests.features.drain.client.drain_contract import CASES, RUN, SECONDS, TOKEN, Subject
 from tests.lab.labs import Lab, spec
 
 pytestmark = [pytest.mark.process, pytest.mark.drawn(12), pytest.mark.xdist_group("drains")]  # one fleet for all
@@ -40,7 +41,7 @@ class OnLab:
     def __init__(self, lab: Lab, node: str) -> None:
         self.lab, self.node, self.pod = lab, node, f"default/web-{node}"
         self.client = ApiClient(load_kubeconfig(str(lab.directory / api.KUBECONFIG)))
-        self.cluster = KubernetesCluster(self.client)
+        self.cluster = DrainingCluster(self.client)
         until(lambda: self.pod in self.pods() and self.ready(), 120, f"{node} is ready and has its pod")
 
     def somebody_cordons(self) -> None:

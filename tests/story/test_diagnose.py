@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from rollout.adapters.kubernetes.client import ApiClient
-from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.kubernetes.pods import leaving_pod
+from rollout.features.drain.client import DrainingCluster
 from rollout.lab import pulls
 from tests.controllers import PATIENCE
 from tests.story.conftest import Site, served
@@ -128,7 +128,7 @@ def test_the_budget_of_a_pod_of_the_cluster_begins_with_its_nodes_kubelet(few: S
 
 
 def drained(site: Site, pod: str) -> None:
-    cluster = KubernetesCluster(ApiClient(load_kubeconfig(str(site.lab / "kubeconfig"))))
+    cluster = DrainingCluster(ApiClient(load_kubeconfig(str(site.lab / "kubeconfig"))))
     try:
         (leaving,) = map(leaving_pod, cluster.pod_documents("", f"default/{pod}"))
         cluster.evict(leaving, PATIENCE)

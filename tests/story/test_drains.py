@@ -17,17 +17,17 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.adapters.kubernetes.client import ApiClient
-from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.app.following import replay
 from rollout.app.runs import leased
 from rollout.core.model.live import LiveNode
-from rollout.core.model.pods import Eviction
 from rollout.core.run.drains import AGAIN_EVERY
 from rollout.core.run.events import AbortAsked, Answered, Event, Ticked, Trigger
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.machine import step
 from rollout.core.run.state import Phase, Verb
+from rollout.features.drain.client import DrainingCluster
+from rollout.features.drain.rules import Eviction
 from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site, served
 from tests.story.test_faults import begun, nothing_left, policy, said, where
@@ -54,8 +54,8 @@ def few(tmp_path: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def api(site: Site) -> Iterator[KubernetesCluster]:
-    cluster = KubernetesCluster(ApiClient(load_kubeconfig(str(site.lab / "kubeconfig"))))
+def api(site: Site) -> Iterator[DrainingCluster]:
+    cluster = DrainingCluster(ApiClient(load_kubeconfig(str(site.lab / "kubeconfig"))))
     try:
         yield cluster
     finally:

@@ -10,11 +10,10 @@ from urllib.parse import quote, urlencode
 from rollout.adapters.http import listing, mapping, text
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.credentials import PLUGIN_SECONDS
-from rollout.adapters.kubernetes.drains import Cordons, Evictions
 from rollout.adapters.kubernetes.objects import lease, live_node, pod, pull_counter
-from rollout.adapters.kubernetes.pods import leaving_pod, over, placed_pod, planned_pod
+from rollout.adapters.kubernetes.pods import over, placed_pod, planned_pod
 from rollout.core.model.live import Lease, LiveNode, PullCounter, Sight
-from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
+from rollout.core.model.pods import PlacedPod
 from rollout.errors import RemoteError
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -40,21 +39,13 @@ NEEDED: tuple[Right, ...] = (
 NEEDED_TO_COUNT_PULLS: tuple[Right, ...] = (("get", "", "nodes/proxy", ""),)
 MOST_METRICS = 16 << 20
 """Bytes of a kubelet's metrics. One with 110 pods has some 300 kB."""
-NEEDED_TO_DRAIN: tuple[Right, ...] = (
-    ("get", "", "nodes", ""),
-    ("list", "", "nodes", ""),
-    ("patch", "", "nodes", ""),
-    ("list", "", "pods", ""),
-    ("create", "", "pods/eviction", ""),
-)
 
 
 class KubernetesCluster:
-    """Reads Nodes, leases and pods, and drains nodes. Thread-safe."""
+    """Reads Nodes, leases and pods. Thread-safe."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
-        self._cordons, self._evictions = Cordons(client), Evictions(client)
 
     def nodes(self) -> tuple[LiveNode, ...]:
         """In pages."""
@@ -72,7 +63,7 @@ class KubernetesCluster:
         return tuple(each for each in pods if each.node in nodes)
 
     def _pods_of(self, node: str, until: float) -> list[Any]:
-        return _items(self._pod_list(node, until))
+        return items(self._pod_list(node, until))
 
     def _pod_list(self, node: str, until: float) -> Mapping[str, Any]:
         query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
@@ -110,7 +101,7 @@ class KubernetesCluster:
         for _ in range(MOST_PAGES):
             asked = urlencode({**query, "limit": PAGE, **({"continue": going_on} if going_on else {})})
             page = self._client.get(f"{path}?{asked}", _left(until))
-            yield from _items(page)
+            yield from items(page)
             going_on = text(mapping(page.get("metadata"), "metadata").get("continue"), "continue")
             if not going_on:
                 return
@@ -134,7 +125,7 @@ class KubernetesCluster:
         name = quote(node, safe="")
         document = self._node(node, until)
         listed = self._pod_list(node, until)
-        pods = tuple(map(pod, _items(listed)))
+        pods = tuple(map(pod, items(listed)))
         version = text(mapping(listed.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
         return Sight(document, self._lease(name, until), pods, int(version) if version.isdecimal() else 0)
 
@@ -160,31 +151,15 @@ class KubernetesCluster:
                 return None
             raise
 
-    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
-        return self._cordons.put_on(node, run, counter, time.monotonic() + timeout)
-
-    def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
-        return self._cordons.lift(node, run, counter, time.monotonic() + timeout)
-
-    def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
-        """From the store: the cache may lag behind an eviction of a moment ago."""
-        query = urlencode({"fieldSelector": f"spec.nodeName={node}"})
-        return tuple(map(leaving_pod, _items(self._client.get(f"/api/v1/pods?{query}", timeout))))
-
-    def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
-        return self._evictions.ask(pod, time.monotonic() + timeout)
-
     def missing_rights(self) -> tuple[str, ...]:
         """Checked by the server (SelfSubjectAccessReview), which every authenticated user may request."""
-        return self._missing(NEEDED)
-
-    def missing_to_drain(self) -> tuple[str, ...]:
-        return self._missing(NEEDED_TO_DRAIN)
+        return self.missing(NEEDED)
 
     def missing_to_count_pulls(self) -> tuple[str, ...]:
-        return self._missing(NEEDED_TO_COUNT_PULLS)
+        return self.missing(NEEDED_TO_COUNT_PULLS)
 
-    def _missing(self, needed: tuple[Right, ...]) -> tuple[str, ...]:
+    def missing(self, needed: tuple[Right, ...]) -> tuple[str, ...]:
+        """Those of these rights that the kubeconfig lacks."""
         missing = tuple(
             f"{verb} {resource}" + (f" in {namespace}" if namespace else "")
             for verb, group, resource, namespace in needed
@@ -213,7 +188,7 @@ def _in_namespace(pod: str) -> str:
     return f"/namespaces/{quote(pod.partition('/')[0], safe='')}" if pod else ""
 
 
-def _items(document: Mapping[str, Any]) -> list[Any]:
+def items(document: Mapping[str, Any]) -> list[Any]:
     """A list's entries. An answer without a list is an error, not an empty list: a gate without data must not pass."""
     if "items" not in document:
         raise RemoteError("bad-answer", "the answer is not a list: it has no items")

@@ -5,12 +5,9 @@ Quantities are the API's own text (``100m``, ``1Gi``); nothing is summed yet.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from rollout.core.model.frozen import dataclass
 
-# What a drain looks at: the pods on the node with how they end, as the API server reports it, and its answers to an
-# eviction.
+# How pods on a node end, as the API server reports it.
 #
 # All times are seconds. A pod's ``uid`` distinguishes it from the next one of the same name.
 
@@ -50,34 +47,6 @@ class LeavingPod:
     controlled: bool = True  # a controller will recreate it
     held_by: tuple[str, ...] = ()
     containers: tuple[ContainerEnd, ...] = ()
-
-
-class Eviction(StrEnum):
-    """The API server's answer to an eviction. An accepted eviction does not mean that the pod is gone."""
-
-    ACCEPTED = "accepted"
-    GONE = "gone"  # 404, or another pod has its name
-    BLOCKED = "blocked"  # 429: its PodDisruptionBudget allows none now
-    REFUSED = "refused"  # it can never be evicted: two budgets match it (500), or we may not evict (403)
-
-
-@dataclass(frozen=True, slots=True)
-class EvictionAnswer:
-    """``message`` is the API server's, ``retry_after`` the wait it asks for (0: none given)."""
-
-    eviction: Eviction
-    message: str = ""
-    retry_after: float = 0.0
-
-
-class Cordon(StrEnum):
-    """Which run or user set the cordon on a node."""
-
-    NONE = "none"
-    OURS = "ours"  # with this run's mark, and no newer token
-    NEWER = "newer"  # with this run's mark and a newer token: another controller continued it
-    ANOTHER_RUN = "another-run"  # with another run's mark
-    OTHERS = "others"  # without a mark: set by others, never lifted by us
 
 
 Pairs = tuple[tuple[str, str], ...]

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from rollout.adapters.kubernetes.client import ApiClient
-from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+from rollout.features.drain.client import DrainingCluster
 from tests.adapters.kubernetes.apiserver import READER, ApiServer
 from tests.controllers import until
 
@@ -66,8 +66,8 @@ class Bed:
         )  # fmt: skip
         return path
 
-    def cluster(self, token: str = READER) -> KubernetesCluster:
-        cluster = KubernetesCluster(ApiClient(load_kubeconfig(str(self.kubeconfig(token)))))
+    def cluster(self, token: str = READER) -> DrainingCluster:
+        cluster = DrainingCluster(ApiClient(load_kubeconfig(str(self.kubeconfig(token)))))
         self._stack.callback(cluster.close)
         return cluster
 

@@ -12,11 +12,12 @@ from typing import Protocol
 import pytest
 
 from rollout.adapters.kubernetes.client import ApiClient
-from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.objects import COUNTER, MARK
 from rollout.core.model.live import LiveNode
-from rollout.core.model.pods import Cordon, Eviction, EvictionAnswer, LeavingPod
+from rollout.core.model.pods import LeavingPod
 from rollout.errors import RemoteError
+from rollout.features.drain.client import DrainingCluster
+from rollout.features.drain.rules import Cordon, Eviction, EvictionAnswer
 
 SECONDS = 20.0
 RUN, OTHER_RUN = "rno-1", "rno-2"
@@ -26,7 +27,7 @@ TOKEN, NEWER = 9, 10
 class Subject(Protocol):
     """An API server with an uncordoned node and an evictable pod on it, and a client with the rights for drains."""
 
-    cluster: KubernetesCluster
+    cluster: DrainingCluster
     client: ApiClient
     node: str
     pod: str  # "namespace/name", with the default grace period and no hook

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from rollout.app.backends import Backends
-from rollout.app.draining import Lifted, lift_cordons
 from rollout.app.node_worker import CLAIM_AGAIN, NodeWorker
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import LessRoom, Plan, PlannedDrain
-from rollout.core.model.pods import Cordon, PlacedPod
+from rollout.core.model.pods import PlacedPod
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb
 from rollout.errors import AwayError, RemoteError
-from tests.app.test_draining import WEB
-from tests.app.test_draining import Api as Pods
+from rollout.features.drain.asking.cordons import Lifted, lift_cordons
+from rollout.features.drain.asking.rounds import drains_over
+from rollout.features.drain.rules import Cordon
 from tests.app.test_node_worker import ARMED, PLAN, Outside, said, worker
+from tests.features.drain.test_rounds import WEB
+from tests.features.drain.test_rounds import Api as Pods
 
 DRAINED = PlannedDrain(1, WEB.name, 30.0, "", 30)
 TO_DRAIN = replace(PLAN, nodes={"n1": replace(PLAN.nodes["n1"], drain=DRAINED)})
@@ -26,7 +28,8 @@ UNTOUCHED = said("", "status")
 
 def draining(outside: Outside, api: Pods) -> NodeWorker:
     made = worker(outside, TO_DRAIN)
-    return NodeWorker(made.run, made.access, outside, outside, outside, made.plan, backends=Backends(cluster=api))  # type: ignore[arg-type] # one fake behind three ports
+    backends = Backends(cluster=api, drains=drains_over(api))
+    return NodeWorker(made.run, made.access, outside, outside, outside, made.plan, backends=backends)  # type: ignore[arg-type] # one fake behind three ports
 
 
 def asked(working: NodeWorker, verb: Verb = Verb.DRAIN) -> Answered:
@@ -189,7 +192,7 @@ def there(*names: str) -> tuple[PlacedPod, ...]:
 def changing(api: Placing, plan: Plan) -> tuple[Answered, Outside]:
     outside = Outside([ARMED])
     made = worker(outside, plan)
-    backends = Backends(cluster=api, wait=lambda _: None)
+    backends = Backends(cluster=api, drains=drains_over(api), wait=lambda _: None)
     working = NodeWorker(made.run, made.access, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]
     return asked(working, Verb.APPLY), outside
 

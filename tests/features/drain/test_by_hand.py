@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.app.cordons import by_hand
+from rollout.features.drain.asking.cordons import by_hand
 from tests.controllers import PATIENCE
 
 pytestmark = pytest.mark.process

@@ -1,4 +1,4 @@
-"""What a drain writes through the API: evictions of pods, and cordons of nodes with the mark of a run."""
+"""What a drain asks of the API server: evictions of pods, and cordons of nodes with the mark of a run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, text
 from rollout.adapters.kubernetes.client import DONE, ApiClient, said
+from rollout.adapters.kubernetes.cluster import KubernetesCluster, Right, items
 from rollout.adapters.kubernetes.objects import COUNTER, MARK, mark, token
-from rollout.core.model.pods import Cordon, Eviction, EvictionAnswer, LeavingPod
+from rollout.adapters.kubernetes.pods import leaving_pod
+from rollout.core.model.pods import LeavingPod
 from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, RemoteError
+from rollout.features.drain.rules import Cordon, Eviction, EvictionAnswer
 
 # Evictions: a pod is evicted with its own grace period, and the API server enforces its budgets.
 #
@@ -206,3 +209,41 @@ def _contended(node: str) -> AwayError:
 
 def _path(node: str) -> str:
     return f"/api/v1/nodes/{quote(node, safe='')}"
+
+
+# Both, on the API server that gates ask too.
+
+
+NEEDED: tuple[Right, ...] = (
+    ("get", "", "nodes", ""),
+    ("list", "", "nodes", ""),
+    ("patch", "", "nodes", ""),
+    ("list", "", "pods", ""),
+    ("create", "", "pods/eviction", ""),
+)
+
+
+class DrainingCluster(KubernetesCluster):
+    """The ``DrainCluster`` port on a real API server."""
+
+    def __init__(self, client: ApiClient) -> None:
+        super().__init__(client)
+        self._api = client
+        self._cordons, self._evictions = Cordons(client), Evictions(client)
+
+    def missing_to_drain(self) -> tuple[str, ...]:
+        return self.missing(NEEDED)
+
+    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
+        return self._cordons.put_on(node, run, counter, time.monotonic() + timeout)
+
+    def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
+        return self._cordons.lift(node, run, counter, time.monotonic() + timeout)
+
+    def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
+        """From the store: the cache may lag behind an eviction of a moment ago."""
+        query = urlencode({"fieldSelector": f"spec.nodeName={node}"})
+        return tuple(map(leaving_pod, items(self._api.get(f"/api/v1/pods?{query}", timeout))))
+
+    def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
+        return self._evictions.ask(pod, time.monotonic() + timeout)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.draining import Lifted, write_down_lifted
 from rollout.app.following import replay
 from rollout.app.runs import leased
 from rollout.core.presentation.summary import run_summary
 from rollout.core.run.events import CordonsLifted
 from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.state import Phase
+from rollout.features.drain.asking.cordons import Lifted, write_down_lifted
 from tests.app.site import SMALL, Site
 
 

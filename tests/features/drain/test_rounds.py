@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from rollout.app.backends import Absent
-from rollout.app.draining import LATER, LATEST, MOST_NEWCOMERS, SLACK, SOON, DrainRound, Drains, NotOursError
+from rollout.app.node_drains import LATER, DrainRound, NotOursError
 from rollout.core.model.playbook import Drain, EvictToo
-from rollout.core.model.pods import ContainerEnd, Cordon, Eviction, EvictionAnswer, LeavingPod
+from rollout.core.model.pods import ContainerEnd, LeavingPod
 from rollout.core.run.events import Trigger
 from rollout.errors import AwayError, RemoteError
+from rollout.features.drain.asking.rounds import LATEST, MOST_NEWCOMERS, SLACK, SOON, Drains
+from rollout.features.drain.rules import Cordon, Eviction, EvictionAnswer
 from rollout.kubelet.restarts.termination import budget
 
 RUN, NODE, MINOR, TOKEN = "r1", "n1", 30, 3
@@ -31,6 +33,9 @@ class Api(Absent):
     trouble: RemoteError | None = None
     asked: list[str] = field(default_factory=list)
     now: float = 1000.0
+
+    def missing_to_drain(self) -> tuple[str, ...]:
+        return ()
 
     def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
         assert (node, run, counter) == (NODE, RUN, TOKEN)
@@ -119,6 +124,9 @@ def test_a_node_with_a_cordon_of_others_is_not_drained(whose: Cordon) -> None:
 
 class Lifting(Api):
     """Somebody lifts each cordon at once."""
+
+    def missing_to_drain(self) -> tuple[str, ...]:
+        return ()
 
     def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
         super().cordon(node, run, counter, timeout)
@@ -213,7 +221,7 @@ def test_a_pod_with_a_finalizer_is_named_with_it() -> None:
 
 def test_an_unbounded_termination_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = replace(budget(WEB, MINOR), seconds=None, text="docker then waits for ever")
-    monkeypatch.setattr("rollout.app.draining.budget", lambda *_: endless)
+    monkeypatch.setattr("rollout.features.drain.asking.rounds.budget", lambda *_: endless)
     _, go = given(WEB)
     go(10.0)
     assert "pod shop/web-1 may never terminate: docker then waits for ever" in go(5.0).message

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from rollout.app.call import CallPorts
-from rollout.app.draining import Lifted, lift_cordons, write_down_lifted
 from rollout.app.ports import Journal
 from rollout.app.runs import leased
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
+from rollout.core.presentation.summary import run_summary
+from rollout.core.run.events import CordonsLifted
+from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.machine import as_journaled, step
 from rollout.core.run.state import Phase, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import RolloutError, StateError
+from rollout.errors import RemoteError, RolloutError, StateError
+from rollout.features.drain.asking.cluster import DrainCluster
+from rollout.features.drain.rules import Cordon
+
+ASK_SECONDS = 10.0
+"""Seconds for one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """The nodes that were uncordoned, and the nodes where that failed, each with the reason."""
+
+    nodes: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+
+    def without(self, names: Collection[str]) -> tuple[str, ...]:
+        """The nodes of ``names`` that have no such cordon now. All of them must have been asked about."""
+        still = dict(self.failed)
+        return tuple(name for name in names if name not in still)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +112,12 @@ def by_hand(run: str, spared: Collection[str]) -> str:
     )
 
 
+OpenServer = Callable[[Inventory], AbstractContextManager[DrainCluster | None]]
+"""The API server of an inventory; ``None``: no kubeconfig is set."""
+
+
 def lift(
-    call: CallPorts,
+    server: OpenServer,
     inventory: Inventory,
     names: Collection[str],
     run: str = "",
@@ -101,7 +127,7 @@ def lift(
     """Lift the cordons of ``run`` (``""``: of every run except ``spared``). An error of the API server is in the result."""
     lifted, why = Lifted(), NotAskedWhy(None, "no kubeconfig is named") if known else None
     try:
-        with call.api_server(inventory) as cluster:
+        with server(inventory) as cluster:
             if cluster is not None:
                 lifted, why = lift_cordons(cluster, names, run, spared), None
     except RolloutError as error:
@@ -110,12 +136,17 @@ def lift(
 
 
 def lift_those_of(
-    call: CallPorts, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
+    call: CallPorts,
+    server: OpenServer,
+    journal: Journal,
+    inventory: Inventory,
+    state: RunState,
+    names: Collection[str],
 ) -> LiftedCordons:
     """Lift the cordons of one run on these nodes. If the run has ended (``state``), record that in its journal."""
     run = state.order.run
     known = tuple(name for name, record in state.nodes.items() if record.cordoned)
-    found = lift(call, inventory, names, run, known)
+    found = lift(server, inventory, names, run, known)
     gone = found.lifted.without([name for name in known if name in names]) if found.why is None else ()
     if gone and state.phase is Phase.ENDED:
         try:
@@ -126,3 +157,41 @@ def lift_those_of(
                 found, unrecorded=f"cordons of run {run} are lifted, but the journal does not record it: {error}"
             )
     return found
+
+
+# By their mark on nodes, and what the journal has of them.
+
+
+def lift_cordons(
+    cluster: DrainCluster, names: Collection[str], run: str = "", spared: Collection[str] = frozenset()
+) -> Lifted:
+    """Lift cordons with the mark of ``run`` (``""``: of every run except ``spared``) and any token from these nodes.
+
+    ``RemoteError`` if the nodes cannot be listed.
+    """
+    ours = [
+        node
+        for node in cluster.nodes()
+        if node.name in names and node.cordoned_by and run in ("", node.cordoned_by) and node.cordoned_by not in spared
+    ]
+    lifted: list[str] = []
+    failed: list[tuple[str, str]] = []
+    for node in ours:
+        try:
+            whose = cluster.uncordon(node.name, node.cordoned_by, None, ASK_SECONDS)
+        except RemoteError as error:
+            failed.append((node.name, f"{error.message} [{error.reference}]"))
+            continue
+        if whose is not Cordon.OURS:
+            lifted.append(node.name)
+    return Lifted(tuple(lifted), tuple(failed))
+
+
+def write_down_lifted(
+    journal: Journal, state: RunState, names: tuple[str, ...], at: float, who: str, reason: str
+) -> None:
+    """Record in the journal of an ended run, under the cluster's lease, that these cordons are lifted."""
+    event = as_journaled(state, CordonsLifted(at, names, who, reason))
+    if names and event is not None:
+        after, _ = step(state, event)
+        journal.append(state.order.run, [encode_event(event)], run_summary(after))

@@ -10,24 +10,19 @@ take that long, by its own arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 
-from rollout.app.patience import patiently
-from rollout.app.ports import Clock, Cluster, Journal
+from rollout.app.node_drains import LATER, DrainRound, MakeDrains, NotOursError
+from rollout.app.ports import Clock
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.plan import LessRoom, PlannedNode
 from rollout.core.model.playbook import Drain
-from rollout.core.model.pods import Cordon, Eviction, EvictionAnswer, LeavingPod
-from rollout.core.presentation.summary import run_summary
-from rollout.core.run.drains import REFERENCE
-from rollout.core.run.events import CordonsLifted, Trigger
-from rollout.core.run.journal_codec import encode_event
-from rollout.core.run.machine import as_journaled, step
-from rollout.core.run.state import RunState
+from rollout.core.model.pods import LeavingPod
+from rollout.core.run.events import Trigger
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.errors import AwayError, RemoteError
-from rollout.kubelet.restarts.readmission import lost_text, rejected_with
+from rollout.features.drain.asking.cluster import DrainCluster
+from rollout.features.drain.rules import Cordon, Eviction, EvictionAnswer
 from rollout.kubelet.restarts.termination import Termination, budget, kept_back
 
 ASK_SECONDS = 10.0
@@ -36,8 +31,8 @@ ASK_SECONDS = 10.0
 ROUND_SECONDS = 20.0
 """Seconds after which a round requests no more evictions. The next round does."""
 
-SOON, LATER = 2.0, 5.0
-"""Seconds until the next round: while pods terminate; while evictions are blocked."""
+SOON = 2.0
+"""Seconds until the next round while pods terminate. While evictions are blocked, it is ``LATER``."""
 
 LATEST = 30.0
 """Most seconds until the next round, whatever wait a budget requests."""
@@ -57,27 +52,6 @@ _FINAL = frozenset({"forbidden", "no-endpoint", "no-such-node", "not-found"})
 SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class DrainRound:
-    """The result of a round. ``message``: what it waits for or why it is over. ``again``: seconds until the next."""
-
-    trigger: Trigger
-    message: str = ""
-    again: float = 0.0
-
-    @property
-    def reference(self) -> str:
-        return REFERENCE if self.trigger is Trigger.NOT_DRAINED else ""
-
-
-class NotOursError(Exception):
-    """The node no longer belongs to this controller (``refused``), or that is unknown."""
-
-    def __init__(self, *, refused: bool) -> None:
-        super().__init__("not ours")
-        self.refused = refused
-
-
 @dataclass(slots=True)
 class Drains:
     """The drains of one run. Called on many threads, on one at a time for a node.
@@ -90,7 +64,7 @@ class Drains:
     run: str
     policy: Drain
     over_others: bool  # a cordon of others does not stop the drain
-    cluster: Cluster
+    cluster: DrainCluster
     clock: Clock
     ending: dict[str, float] = field(default_factory=dict)
     latest: dict[str, float] = field(default_factory=dict)
@@ -254,6 +228,12 @@ class Drains:
         held = f"; held by {', '.join(printable(name, 80) for name in pod.held_by)}" if pod.held_by else ""
         return f"pod {pod.name} has been terminating for {since}; its kubelet may take at most {seconds_text(found.seconds or 0.0)}{held}"
 
+    def came_back(self, node: str, seconds_left: float) -> str:
+        there = [pod.name for pod in self.cluster.leaving(node, seconds_left) if not pod.stays]
+        if not there:
+            return ""
+        return f"{counted(len(there), 'pod')} arrived since it was drained, such as {printable(there[0], 200)}"
+
     def uncordon(self, node: str, counter: int) -> DrainRound:
         """Lift the cordon with this run's mark and no newer token. Cordons of others stay."""
         try:
@@ -280,91 +260,5 @@ def _listed(said: Sequence[str]) -> str:
     return "; ".join(said[:SHOWN]) + more
 
 
-# Looks right before a node's change for pods that arrived since it was planned, or since it was drained.
-#
-# A drained node's pods move to other nodes, and the plan of those nodes may not expect them. So the pods are
-# counted again.
-
-
-def why_not_now(node: PlannedNode, cluster: Cluster, clock: Clock, wait: Callable[[float], None]) -> str:
-    """Why the node is not changed now; ``""``: no pod on it would be lost. A missing answer is also a reason."""
-    if node.drain is None and node.less_room is None:
-        return ""
-    try:
-        if node.drain is not None:
-            return patiently(
-                lambda seconds_left: _came_back(cluster, node.name, seconds_left), ASK_SECONDS, clock.now, wait
-            )
-        less = node.less_room
-        return patiently(
-            lambda seconds_left: _do_not_fit(cluster, node.name, less, seconds_left), ASK_SECONDS, clock.now, wait
-        )
-    except RemoteError as error:
-        return f"its pods could not be listed: {error.message} [{error.reference}]"
-
-
-def _came_back(cluster: Cluster, node: str, seconds_left: float) -> str:
-    there = [pod.name for pod in cluster.leaving(node, seconds_left) if not pod.stays]
-    if not there:
-        return ""
-    return f"{counted(len(there), 'pod')} arrived since it was drained, such as {printable(there[0], 200)}"
-
-
-def _do_not_fit(cluster: Cluster, node: str, less: LessRoom | None, seconds_left: float) -> str:
-    live, pods = cluster.placed(node, seconds_left)
-    lost = rejected_with(live, pods, less) if less is not None else ()
-    if lost is None:
-        return "the API server reports too little about it to know whether its pods would be admitted again"
-    by_change = [each for each in lost if each.by_change]
-    return f"pods arrived after the plan was made: {lost_text(by_change)}; plan again" if by_change else ""
-
-
-# Finds the cordons that a run left on nodes, by their mark, and lifts them.
-
-
-@dataclass(frozen=True, slots=True)
-class Lifted:
-    """The nodes that were uncordoned, and the nodes where that failed, each with the reason."""
-
-    nodes: tuple[str, ...] = ()
-    failed: tuple[tuple[str, str], ...] = ()
-
-    def without(self, names: Collection[str]) -> tuple[str, ...]:
-        """The nodes of ``names`` that have no such cordon now. All of them must have been asked about."""
-        still = dict(self.failed)
-        return tuple(name for name in names if name not in still)
-
-
-def lift_cordons(
-    cluster: Cluster, names: Collection[str], run: str = "", spared: Collection[str] = frozenset()
-) -> Lifted:
-    """Lift cordons with the mark of ``run`` (``""``: of every run except ``spared``) and any token from these nodes.
-
-    ``RemoteError`` if the nodes cannot be listed.
-    """
-    ours = [
-        node
-        for node in cluster.nodes()
-        if node.name in names and node.cordoned_by and run in ("", node.cordoned_by) and node.cordoned_by not in spared
-    ]
-    lifted: list[str] = []
-    failed: list[tuple[str, str]] = []
-    for node in ours:
-        try:
-            whose = cluster.uncordon(node.name, node.cordoned_by, None, ASK_SECONDS)
-        except RemoteError as error:
-            failed.append((node.name, f"{error.message} [{error.reference}]"))
-            continue
-        if whose is not Cordon.OURS:
-            lifted.append(node.name)
-    return Lifted(tuple(lifted), tuple(failed))
-
-
-def write_down_lifted(
-    journal: Journal, state: RunState, names: tuple[str, ...], at: float, who: str, reason: str
-) -> None:
-    """Record in the journal of an ended run, under the cluster's lease, that these cordons are lifted."""
-    event = as_journaled(state, CordonsLifted(at, names, who, reason))
-    if names and event is not None:
-        after, _ = step(state, event)
-        journal.append(state.order.run, [encode_event(event)], run_summary(after))
+def drains_over(cluster: DrainCluster) -> MakeDrains:
+    return lambda run, plan, clock: Drains(run, plan.drain, plan.cordoned, cluster, clock)

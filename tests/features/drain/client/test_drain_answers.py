@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from rollout.adapters.kubernetes import drains
 from rollout.adapters.kubernetes.client import ApiClient
-from rollout.adapters.kubernetes.cluster import NEEDED_TO_DRAIN, KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.kubernetes.objects import COUNTER, MARK
-from rollout.core.model.pods import ContainerEnd, Cordon, Eviction, EvictionAnswer, LeavingPod
+from rollout.core.model.pods import ContainerEnd, LeavingPod
 from rollout.core.model.snapshot import MOST_ABOVE
 from rollout.errors import AwayError, RemoteError
+from rollout.features.drain import client
+from rollout.features.drain.client import NEEDED, DrainingCluster
+from rollout.features.drain.rules import Cordon, Eviction, EvictionAnswer
 from tests.adapters.kubernetes.test_kubeconfig import config
 from tests.adapters.web import Reply, Web, web
 
@@ -54,7 +55,7 @@ class Asked:
     """A cluster with a server that gives these answers in turn."""
 
     server: Web
-    cluster: KubernetesCluster
+    cluster: DrainingCluster
 
     def sent(self, method: str) -> list[Any]:
         return [json.loads(seen.body) for seen in self.server.seen if seen.method == method]
@@ -62,7 +63,7 @@ class Asked:
 
 def asked(stack: ExitStack, folder: Path, *replies: Reply) -> Asked:
     server = stack.enter_context(web(*replies))
-    cluster = KubernetesCluster(ApiClient(load_kubeconfig(config(folder, {"token": "t"}, server.url))))
+    cluster = DrainingCluster(ApiClient(load_kubeconfig(config(folder, {"token": "t"}, server.url))))
     stack.callback(cluster.close)
     return Asked(server, cluster)
 
@@ -101,7 +102,7 @@ def test_a_node_that_is_written_all_the_time_is_given_up_after_some_tries(stack:
     with pytest.raises(AwayError, match="kept changing") as error:
         found.cluster.cordon("n", RUN, TOKEN, SECONDS)
     assert error.value.reference == "conflict"
-    assert len(found.sent("PATCH")) == drains.TRIES
+    assert len(found.sent("PATCH")) == client.TRIES
 
 
 def test_a_node_that_is_deleted_while_its_cordon_is_lifted_has_no_cordon(stack: ExitStack, tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_an_eviction_that_is_refused_although_the_right_was_granted_is_retried(
     stack: ExitStack, tmp_path: Path
 ) -> None:
     """The server restarts and has not loaded its roles yet, while other pods of the node are already evicted."""
-    granted = [said(201, {"status": {"allowed": True}})] * len(NEEDED_TO_DRAIN)
+    granted = [said(201, {"status": {"allowed": True}})] * len(NEEDED)
     found = asked(stack, tmp_path, *granted, said(200, DISCOVERED), said(403, {"message": "may not"}))
     assert found.cluster.missing_to_drain() == ()
     with pytest.raises(AwayError, match="may not"):

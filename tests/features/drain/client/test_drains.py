@@ -9,12 +9,13 @@ import pytest
 
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
-from rollout.core.model.pods import ContainerEnd, Eviction, LeavingPod
+from rollout.core.model.pods import ContainerEnd, LeavingPod
 from rollout.errors import RemoteError
+from rollout.features.drain.rules import Eviction
 from rollout.kubelet.restarts.termination import budget
 from tests.adapters.kubernetes.apiserver import DRAINER, READER
 from tests.adapters.kubernetes.bed import Bed, running
-from tests.adapters.kubernetes.drain_contract import CASES, SECONDS, Subject
+from tests.features.drain.client.drain_contract import CASES, SECONDS, Subject
 
 pytestmark = pytest.mark.process
 
