@@ -41,7 +41,7 @@ class Operator(Protocol):
         ...
 
 
-class LiftedCordons(Protocol):
+class CordonsResult(Protocol):
     """What became of the cordons that runs had left. ``unrecorded``: why the journal does not have that they are lifted."""
 
     @property
@@ -163,13 +163,13 @@ class CallPorts(Protocol):
 
     def lift_cordons(
         self, inventory: Inventory, names: Collection[str], spared: Collection[str] = frozenset()
-    ) -> LiftedCordons:
+    ) -> CordonsResult:
         """Lift the cordons of every run except ``spared`` from these nodes. An error of the API server is in the result."""
         ...
 
     def lift_cordons_of(
         self, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
-    ) -> LiftedCordons:
+    ) -> CordonsResult:
         """The same of one run. If it has ended, that is recorded in its journal."""
         ...
 

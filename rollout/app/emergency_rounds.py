@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rollout.app.call import CallPorts, LiftedCordons, Operator
+from rollout.app.call import CallPorts, CordonsResult, Operator
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
 from rollout.app.ports import Interruption, Journal, Nodes
 from rollout.app.proofs import prove
@@ -50,7 +50,7 @@ class EmergencyResult:
     """``stopped``: by the operator, at once. ``cordons``: ``None`` if the runs did not hold their nodes."""
 
     exit_code: int
-    cordons: LiftedCordons | None = None
+    cordons: CordonsResult | None = None
     stopped: bool = False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from rollout.app.call import CallPorts, LiftedCordons, Operator
+from rollout.app.call import CallPorts, CordonsResult, Operator
 from rollout.app.chosen_run import chosen_run
 from rollout.app.claims import Freed, held_by, set_free
 from rollout.app.following import replay
@@ -42,7 +42,7 @@ class OnlyCordons:
     """Of a run that halted or was interrupted: ``rollout resume`` does its pending recoveries."""
 
     state: RunState
-    cordons: LiftedCordons
+    cordons: CordonsResult
 
     @property
     def exit_code(self) -> int:

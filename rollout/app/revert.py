@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import replace
 
-from rollout.app.call import CallPorts, LiftedCordons, Operator
+from rollout.app.call import CallPorts, CordonsResult, Operator
 from rollout.app.chosen_run import chosen_run
 from rollout.app.following import last_revert_times, plan_of, replay
 from rollout.app.freezes import freeze_in
@@ -38,7 +38,7 @@ class RunResult:
     """A run as it ended. ``cordons`` of the run that it reverts; ``proofs``: ``None`` without a rollback that is done."""
 
     state: RunState
-    cordons: LiftedCordons | None = None
+    cordons: CordonsResult | None = None
     proofs: tuple[NodeProof, ...] | None = None
 
     @property
@@ -50,7 +50,7 @@ class RunResult:
 class NothingReverted:
     """No node was touched. The run's cordons are lifted all the same."""
 
-    cordons: LiftedCordons
+    cordons: CordonsResult
     document: NothingToRevertDocument
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from rollout.app.call import LiftedCordons
+from rollout.app.call import CordonsResult
 from rollout.app.revert import NothingReverted, RunResult
 from rollout.cli.options import typed_confirmation
 from rollout.cli.proposals import say
@@ -52,7 +52,7 @@ class Terminal:
         self.documents(proof_documents(found))
         self.show(proof_lines(found) if found else ())
 
-    def cordons(self, found: LiftedCordons) -> None:
+    def cordons(self, found: CordonsResult) -> None:
         self.documents([found.document] if found.document is not None else ())
         self.show(found.lines)
         if found.unrecorded:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rollout.adapters.private_files import Traces
     from rollout.adapters.ssh import Resolver, SshNodes
     from rollout.app.backends import Backends
-    from rollout.app.call import LiftedCordons
+    from rollout.app.call import CordonsResult
     from rollout.app.isolation import Keep
     from rollout.app.node_worker import NodeAccess
     from rollout.app.ports import (
@@ -161,7 +161,7 @@ class Session:
         check_still_approved(self, state, inventory)
 
     def waiting_plans(self, journal: PastRuns) -> tuple[WaitingPlan, ...]:
-        from rollout.composition.waiting_plans import waiting_plans
+        from rollout.composition.approving import waiting_plans
 
         return waiting_plans(Path(), self.files(), journal)
 
@@ -177,7 +177,7 @@ class Session:
 
     def lift_cordons(
         self, inventory: Inventory, names: Collection[str], spared: Collection[str] = frozenset()
-    ) -> LiftedCordons:
+    ) -> CordonsResult:
         from rollout.composition.back_ends import cluster_of
         from rollout.features.drain.asking.cordons import lift
 
@@ -185,7 +185,7 @@ class Session:
 
     def lift_cordons_of(
         self, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
-    ) -> LiftedCordons:
+    ) -> CordonsResult:
         from rollout.composition.back_ends import cluster_of
         from rollout.features.drain.asking.cordons import lift_those_of
 

@@ -17,7 +17,7 @@ from rollout.adapters.no_journal import NoJournal
 from rollout.app.backends import Backends
 from rollout.app.isolation import keep_nothing
 from rollout.app.node_worker import NodeAccess
-from rollout.app.ports import ApiSources, Cluster, Holder, Interruption, Journal, Nodes, PastRuns, Ran, Target, Worker
+from rollout.app.ports import ApiSources, Holder, Interruption, Journal, Nodes, PastRuns, Ran, Target, Worker
 from rollout.app.runs import Tools
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
@@ -32,6 +32,9 @@ from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState, Verb
 from rollout.errors import RolloutError, StateError, UsageError
+from rollout.features.change_windows.asking import WindowTimes
+from rollout.features.drain.asking.cluster import DrainCluster
+from rollout.features.drain.asking.cordons import LiftedCordons, lift, lift_those_of
 from tests.app.agents import CONFIG
 from tests.app.site import NAMES, SMALL, KilledError, fleet
 from tests.app.stacked_agents import StackedAgents, StackedNode
@@ -153,7 +156,7 @@ class FakeCall:
     approvals: tuple[Approval, ...] = ()
     approvals_fail: RolloutError | None = None
     waiting: tuple[WaitingPlan, ...] = ()
-    api: Cluster | None = None
+    api: DrainCluster | None = None
     broken: StateError | None = None
     opened: int = 0
     runs: int = 0
@@ -171,8 +174,8 @@ class FakeCall:
         return self.engine
 
     @property
-    def zones(self) -> OneByOne:
-        return self.engine
+    def start_times(self) -> WindowTimes:
+        return WindowTimes(self.engine)
 
     def files(self) -> FakeFiles:
         return FakeFiles(self.texts)
@@ -247,8 +250,18 @@ class FakeCall:
         yield Backends()
 
     @contextmanager
-    def api_server(self, _inventory: Inventory) -> Iterator[Cluster | None]:
+    def _api_server(self, _inventory: Inventory) -> Iterator[DrainCluster | None]:
         yield self.api
+
+    def lift_cordons(
+        self, inventory: Inventory, names: Collection[str], spared: Collection[str] = frozenset()
+    ) -> LiftedCordons:
+        return lift(self._api_server, inventory, names, spared=spared)
+
+    def lift_cordons_of(
+        self, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
+    ) -> LiftedCordons:
+        return lift_those_of(self, self._api_server, journal, inventory, state, names)
 
     @contextmanager
     def tools(

@@ -70,9 +70,9 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "exec plugin": ("", kubeconfig_with(EXEC)),
     "bearer token": ("endpoints.TokenFile.read", lambda path: TokenFile(path).read()),
     "authorities": ("endpoints.authorities", lambda path: authorities(str(path))),
-    "notices": ("notice_addresses._private_text", lambda path: addresses({FILE_VARIABLE: str(path)})),
+    "notices": ("notices/client/addresses._private_text", lambda path: addresses({FILE_VARIABLE: str(path)})),
     "Dask certificates": (
-        "regions/certificates.CertificateFiles.check",
+        "regions/client/certificates.CertificateFiles.check",
         lambda path: CertificateFiles(path.parent).check(),
     ),
     "nodesFrom": ("node_sources._is_script", lambda path: InventoryScripts().ansible(str(path))),
@@ -88,10 +88,10 @@ NAMES = {"rollout.toml": "rollout.toml", "state folder": "journal.db", "Dask cer
 
 OF_ANYBODY = {
     "plan_files.read_bounded": "a plan or snapshot that the operator names; a plan is checked before it is applied",
-    "waiting_plans.waiting_plans": "plans of the current folder: only their names and digests are shown",
+    "approvals/client/waiting.waiting_plans": "plans of the current folder: only their names and digests are shown",
     "files.FolderFiles.content": "files of a project: reviewed as code, and named by the operator",
-    "diagnosis_files._opened": "logs and events that an operator hands over: evidence, read with limits",
-    "approval_files._text": "signatures: each is checked against the file of signers",
+    "diagnose/client._opened": "logs and events that an operator hands over: evidence, read with limits",
+    "approvals/client/files._text": "signatures: each is checked against the file of signers",
 }
 IN_THE_STATE_FOLDER = {
     "journal/database._copy", "journal/heads.Heads.keep", "journal/heads.Heads.kept", "node_sources._read",
@@ -104,8 +104,8 @@ NO_SECRET = {
     "ssh/certificates.read": "public, and signed",
     "ssh/identities._public_blob": "public: chooses among the agent's keys",
     "ssh/known_hosts._append": "read by `_read` first, under its lock",
-    "approval_files.keep_signature": "written anew, never over another file",
-    "files.write_new": "written anew, never over another file",
+    "approvals/client/files.keep_signature": "written anew, never over another file",
+    "init/client.write_new": "written anew, never over another file",
     "http.Http.__init__": "the system's authorities",
     "kubernetes/credentials.context_for": "the authority of the kubeconfig, in memory",
     "kubernetes/credentials._bear": "a folder of this process, 0700",
@@ -238,8 +238,8 @@ OPENS = {"open", "read_text", "read_bytes", "load_cert_chain", "create_default_c
 
 
 def readers() -> Iterator[str]:
-    """The functions of the adapters and of the composition root that open files, as ``module.function``."""
-    rooms = (ROOT / "rollout" / "adapters", ROOT / "rollout" / "composition")
+    """The functions of adapters, of features and of the composition root that open files, as ``module.function``."""
+    rooms = (ROOT / "rollout" / "adapters", ROOT / "rollout" / "composition", ROOT / "rollout" / "features")
     for folder, file in ((room, file) for room in rooms for file in sorted(room.rglob("*.py"))):
         module = str(file.relative_to(folder).with_suffix(""))
         waiting: list[tuple[ast.AST, str]] = [(ast.parse(file.read_text()), module)]

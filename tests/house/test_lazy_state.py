@@ -25,6 +25,7 @@ SAFE = {
     ("features/sequence/command.py", "broken"): "append is atomic, and read after the threads' end",
     ("app/emergency_rounds.py", "ended"): "the latest of some times",
     ("core/model/gate_kinds.py", "_known"): "an entry point fills it before it starts a thread",
+    ("core/model/conditions.py", "_known"): "an entry point fills it before it starts a thread",
     ("core/plans/snapshot_codec.py", "contents"): "made by the call that fills it",
     ("core/text/json_text.py", "_OWN"): "filled while a module is imported",
     ("kubelet/configuration/config_file.py", "duplicates"): "made by the call that fills it",

@@ -29,7 +29,7 @@ class MatchContext:
     last: bool
 
 
-class Condition(Protocol):
+class SshCondition(Protocol):
     @property
     def names(self) -> frozenset[str] | None:
         """The literal names that it can match; ``None`` when it must be evaluated."""

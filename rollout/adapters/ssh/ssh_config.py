@@ -19,10 +19,10 @@ from pathlib import Path
 from rollout.adapters.owners import REMEDY, others_hold
 from rollout.adapters.ssh.patterns import listed
 from rollout.adapters.ssh.ssh_conditions import (
-    Condition,
     HostLine,
     MatchContext,
     NotSupportedError,
+    SshCondition,
     host_line,
     match_line,
 )
@@ -45,7 +45,7 @@ class SshSetting:
 
 @dataclass(slots=True)
 class Stanza:
-    condition: Condition
+    condition: SshCondition
     lines: list[SshSetting | SshConfigFile] = field(default_factory=list)
 
 
@@ -57,7 +57,7 @@ class SshConfigFile:
     general: list[int] = field(default_factory=list)
     named: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    def begin(self, condition: Condition) -> None:
+    def begin(self, condition: SshCondition) -> None:
         names = condition.names
         for numbers in [self.general] if names is None else [self.named[name] for name in names]:
             numbers.append(len(self.stanzas))

@@ -14,7 +14,7 @@ from rollout.errors import Place
 
 
 class WrittenCondition(Written):
-    """One condition. ``placed_at``: the key in it whose place stands for the place of all."""
+    """One condition. ``placed_at``: its key that messages point to."""
 
     placed_at: ClassVar[str]
 

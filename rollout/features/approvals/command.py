@@ -14,7 +14,6 @@ from rollout.cli.options import session_options, typed_confirmation, yes_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.plan_files import plan_in
-from rollout.composition.waiting_plans import missing_approvals
 from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval
 from rollout.core.model.plan import Plan
@@ -27,6 +26,7 @@ from rollout.errors import UsageError
 from rollout.features.approvals.asking import Approvals, rules_for
 from rollout.features.approvals.client.files import keep_signature
 from rollout.features.approvals.client.signatures import SshSignatures
+from rollout.features.approvals.client.waiting import missing_approvals
 from rollout.features.approvals.rules import LONGEST, ApprovalRule, kept, moment, statement
 
 

@@ -1,4 +1,4 @@
-"""What a drain finds at the API server, as values: the answer to an eviction, and whose cordon a node has."""
+"""What a drain finds at the API server, as values: the answer to an eviction, and the owner of a cordon."""
 
 from __future__ import annotations
 

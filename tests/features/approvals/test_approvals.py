@@ -19,11 +19,13 @@ from rollout.core.model.approvals import Approval
 from rollout.core.model.plan import Wave
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState
+from rollout.core.plans import plan_codec
 from rollout.core.run.events import Approved
 from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.state import NodeState, Verb
 from rollout.errors import InputError, Place
 from rollout.features.approvals.asking import Approvals, check_not_used, journaled, rules_for
+from rollout.features.approvals.client.waiting import NO_RULE
 from rollout.features.approvals.rules import ApprovalRule
 from tests.app.agents import Agents, answer, well
 from tests.app.agents import receipt as said_receipt
@@ -208,3 +210,8 @@ def test_a_resumed_run_refuses_such_a_node_too(tmp_path: Path) -> None:
     site.nodes.says[("n2", "status")] = answer("status", f"token {SMALL.counter + 1} r9 ended", *well(), NEWER)
     end = resume(resumable(site.journal, "r1"), ACCESS, site.tools())
     assert (end.nodes["n2"].state, end.nodes["n2"].reference) == (NodeState.REFUSED, "approval-used")
+
+
+def test_one_line_of_its_file_shows_that_a_plan_needs_no_approval() -> None:
+    assert NO_RULE in plan_codec.encode(SMALL)
+    assert NO_RULE not in plan_codec.encode(replace(SMALL, conditions=(RULE,)))

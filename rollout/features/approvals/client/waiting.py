@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from rollout.app.ports import Files, PastRuns
-from rollout.composition.operators import own_logins
 from rollout.core.model.conditions import of_kind
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
@@ -22,8 +21,8 @@ from rollout.features.approvals.rules import ApprovalRule
 MOST = 8
 """The newest plan files that are looked at."""
 
-_NO_RULE = b'"approvals":[]'
-"""In the bytes of a plan that needs no approval: its whole text need not be read."""
+NO_RULE = f'\n"{ApprovalRule.key}": [],\n'.encode()
+"""A line of a plan that needs no approval: the rest of it need not be read."""
 
 
 def missing_approvals(
@@ -38,8 +37,8 @@ def missing_approvals(
     return ()
 
 
-def waiting_plans(folder: Path, files: Files, journal: PastRuns) -> tuple[WaitingPlan, ...]:
-    """By the rules in the plans. A run of its cluster that began after a plan was written ends its waiting."""
+def waiting_plans(folder: Path, files: Files, journal: PastRuns, appliers: Collection[str]) -> tuple[WaitingPlan, ...]:
+    """By the rules in the plans. ``appliers``: login names of the person that would apply them. A run of its cluster that began after a plan was written ends its waiting."""
     began: dict[str, float] = {}
     for header in journal.listed():
         began[header.cluster] = max(header.at, began.get(header.cluster, 0.0))
@@ -48,10 +47,10 @@ def waiting_plans(folder: Path, files: Files, journal: PastRuns) -> tuple[Waitin
     for path in sorted(written, key=lambda each: -written[each])[:MOST]:
         with suppress(InputError, OSError):  # not a plan, or one of another version
             data = path.read_bytes()
-            plan = None if _NO_RULE in data else plan_codec.decode(data, str(path))
+            plan = None if NO_RULE in data else plan_codec.decode(data, str(path))
             rules = of_kind(plan.conditions, ApprovalRule) if plan is not None else ()
             if plan is not None and rules and written[path] > began.get(plan.cluster, 0.0):
-                problems = missing_approvals(files, plan, rules, path, own_logins())
+                problems = missing_approvals(files, plan, rules, path, appliers)
                 missing = tuple(problem.message for problem in problems)
                 found.append(WaitingPlan(path.name, plan.cluster, plan_codec.digest(plan), missing))
     return tuple(found)
