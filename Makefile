@@ -156,7 +156,7 @@ healthy-log: setup ## records the log of a healthy kubelet 1.20.2, on which diag
 
 test-apiserver: setup ## the gates on a real kube-apiserver (first builds it, 7 minutes: golang-go, etcd-server; RECORD=1 records)
 	tests/adapters/kubernetes/build-apiserver.sh $(CACHE)
-	ROLLOUT_REAL_API=1 ROLLOUT_RECORD=$(RECORD) $(BIN)/pytest -q tests/adapters/kubernetes tests/features/drain/client
+	ROLLOUT_REAL_API=1 ROLLOUT_RECORD=$(RECORD) $(BIN)/pytest -q tests/adapters/kubernetes tests/features/drain
 
 fuzz: setup ## every parser in limits of CPU time and memory; then every reader of foreign bytes under a fuzzer, SECONDS for each (60); what breaks one stays in tests/hostile/cases (TARGET=…)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/fuzz.txt

@@ -16,7 +16,7 @@ from rollout.features.drain.rules import Cordon, Eviction
 from rollout.kubelet.restarts.termination import budget
 from rollout.lab import api, control, launch, pods
 from tests.controllers import until
-from tests.features.drain.client.drain_contract import CASES, RUN, SECONDS, TOKEN, Subject
+from tests.features.drain.drain_contract import CASES, RUN, SECONDS, TOKEN, Subject
 from tests.lab.labs import Lab, spec
 
 pytestmark = [pytest.mark.process, pytest.mark.drawn(12), pytest.mark.xdist_group("drains")]  # one fleet for all

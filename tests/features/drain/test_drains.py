@@ -15,7 +15,7 @@ from rollout.features.drain.rules import Eviction
 from rollout.kubelet.restarts.termination import budget
 from tests.adapters.kubernetes.apiserver import DRAINER, READER
 from tests.adapters.kubernetes.bed import Bed, running
-from tests.features.drain.client.drain_contract import CASES, SECONDS, Subject
+from tests.features.drain.drain_contract import CASES, SECONDS, Subject
 
 pytestmark = pytest.mark.process
 
