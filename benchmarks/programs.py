@@ -25,7 +25,7 @@ _LINE = re.compile(r"(?P<pid>\d+) +(?:<\.\.\. )?(?P<call>\w+)(?:\(| resumed>)(?P
 def programs(folder: Path) -> Mapping[str, int]:
     """Name of a program → how often it was started: by the conversation's start and by each verb but the claim."""
     claim = agent_call.status(PROGRAM, claim=Claim(1, "run-1"), sudo=False, deadline=60)
-    whole = replace(order(), pulls=PullsFound.REFUSE, measured=tuple(file.path for file in order().files))
+    whole = replace(order(), pulls=PullsFound.REFUSE, measured=tuple(file.path for file in order().change.files))
     verbs = (
         agent_call.apply(PROGRAM, whole, sudo=False, deadline=60),
         agent_call.confirm(PROGRAM, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60),

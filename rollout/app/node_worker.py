@@ -373,12 +373,7 @@ class NodeWorker:
             guard=round(plan.guard),
             keep=plan.keep,
             unit=UNIT,
-            healthz_port=change.healthz_port,
-            files=change.files,
-            units=change.units,
-            arguments=change.arguments,
-            hangups=change.hangups,
-            log_unread=change.log_unread,
+            change=change,
             pulls=self._pulls_found(ask, change),
             measured=None if self._measure(ask.node).commands else self._measure(ask.node).paths,
         )

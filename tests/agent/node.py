@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rollout.adapters.agent_program import agent_program
 from rollout.core.model.freeze import NodeFreeze
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.verification import Verification
@@ -75,9 +75,8 @@ def order(
     files = tuple(
         FileChange(path, old.get(path), content, mode="640") for path, content in new.items() if content is not None
     )
-    return ApplyOrder(
-        tx, run, counter, machine_id, guard, 3, "kubelet.service", healthz_port, files, units, arguments, hangups
-    )
+    change = Change(files, units, arguments=arguments, healthz_port=healthz_port, hangups=hangups)
+    return ApplyOrder(tx, run, counter, machine_id, guard, 3, "kubelet.service", change)
 
 
 @dataclass

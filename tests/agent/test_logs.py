@@ -108,7 +108,8 @@ def test_a_snapshot_without_a_line_reports_an_unknown_count(elsewhere: Node) -> 
 
 
 def applied(node: Node, *, log_unread: bool = False) -> Report:
-    return node.apply(replace(order(), log_unread=log_unread))
+    ordered = order()
+    return node.apply(replace(ordered, change=replace(ordered.change, log_unread=log_unread)))
 
 
 @pytest.mark.parametrize("runtime", [False, True])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Stale, Token, UnitState, Unread
 from rollout.core.model.surroundings import Listing, Manifests, NodeSurroundings, Room, Swap, UnitProcesses
@@ -98,7 +98,7 @@ def test_no_content_can_leave_the_payload(content: bytes, argument: str, gate: s
     except UnicodeEncodeError:
         return
     file = FileChange("/etc/a", None, content)
-    what = ApplyOrder("t", "r", 1, "0" * 32, 60, 3, "kubelet.service", 0, (file,), ("u",), (argument,))
+    what = ApplyOrder("t", "r", 1, "0" * 32, 60, 3, "kubelet.service", Change((file,), ("u",), arguments=(argument,)))
     text = agent_call.apply("p\n", what, sudo=False, deadline=1).stdin.decode("ascii")
     assert "'" not in text
     assert len(text.splitlines()) == 6

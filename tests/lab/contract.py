@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rollout.adapters.agent_program import agent_program
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Token
 from rollout.core.model.verification import Verification, drifts
@@ -353,7 +353,8 @@ def _armed(node: Subject, tx: str, content: bytes, guard: int = 60) -> None:
     before, machine = node.read(ENVIRONMENT), node.read("/etc/machine-id") or b""
     file = FileChange(ENVIRONMENT, before, content)
     unit = "kubelet.service"
-    order = agent_call.ApplyOrder(tx, "contract", 1, machine.decode().strip(), guard, 3, unit, 10248, (file,), (unit,))
+    change = Change((file,), (unit,), healthz_port=10248)
+    order = agent_call.ApplyOrder(tx, "contract", 1, machine.decode().strip(), guard, 3, unit, change)
     report = parse_report("n1", "apply", _answer(node, agent_call.apply(PROGRAM, order, sudo=False, deadline=60)), 1.0)
     assert report.healthy, report
 

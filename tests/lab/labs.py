@@ -11,7 +11,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent.agent_call import ApplyOrder
 from rollout.kubelet.agent.agent_lines import answered
@@ -104,7 +104,7 @@ class Lab:
         file = FileChange(path, target.read_bytes() if target.exists() else None, content)
         machine = (self.root(node) / "etc/machine-id").read_text(encoding="ascii").strip()
         unit = "kubelet.service"
-        return ApplyOrder(tx, run, 1, machine, guard, 3, unit, 10248, (file,), (unit,))
+        return ApplyOrder(tx, run, 1, machine, guard, 3, unit, Change((file,), (unit,), healthz_port=10248))
 
 
 def connect(lab: Lab, node: str) -> paramiko.SSHClient:

@@ -13,7 +13,7 @@ from pathlib import Path
 from rollout.adapters.agent_program import agent_program
 from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot
 from rollout.kubelet.agent import agent_call
@@ -100,11 +100,7 @@ class OnNode:
             guard=guard,
             keep=KEEP,
             unit="kubelet.service",
-            healthz_port=10248,
-            files=files,
-            units=units,
-            arguments=arguments,
-            hangups=hangups,
+            change=Change(files, units, arguments=arguments, healthz_port=10248, hangups=hangups),
         )
         return agent_call.apply(agent_program(), order, sudo=True, deadline=PATIENCE)
 

@@ -103,16 +103,19 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to a node: files in order, units to restart in order, and the checks afterwards."""
+    """What happens to a node: files in order, units to restart in order, and the checks afterwards.
 
-    files: tuple[FileChange, ...]
-    units: tuple[str, ...]  # restarted in this order
-    reload: bool  # systemctl daemon-reload first: a unit file or drop-in changes
-    disruption: Disruption
-    arguments: tuple[str, ...]  # arguments the kubelet's command line must have afterwards, e.g. "--config=/…"
-    config_path: str  # the --config file; the effective-config gate compares its digest; "" if none
-    healthz_port: int  # 0 = off
-    settle: float  # seconds after the restart during which the node counts as unavailable (readiness flap)
+    The runtime's and the kubelet's part of it are of this type too. Without files, units and hangups nothing is done.
+    """
+
+    files: tuple[FileChange, ...] = ()
+    units: tuple[str, ...] = ()  # restarted in this order
+    reload: bool = False  # systemctl daemon-reload first: a unit file or drop-in changes
+    disruption: Disruption = Disruption.NONE
+    arguments: tuple[str, ...] = ()  # arguments the kubelet's command line must have afterwards, e.g. "--config=/…"
+    config_path: str = ""  # the --config file; the effective-config gate compares its digest; "" if none
+    healthz_port: int = 0  # 0 = off
+    settle: float = 0.0  # seconds after the restart during which the node counts as unavailable (readiness flap)
     notes: tuple[str, ...] = ()  # e.g. "maxParallelImagePulls skipped: the field exists from 1.27"
     hangups: tuple[str, ...] = ()  # units; their main process gets SIGHUP, before any restart
     effective: tuple[tuple[str, str], ...] = ()  # (field, its value as /configz will show it, canonical JSON)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rollout.core.model.freeze import MOST_WHO, MOST_WHY, NodeFreeze, encoded
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.report import AgentRequest, RemoteCommand
 from rollout.core.text.terminal import printable
 from rollout.kubelet.agent import conversation
@@ -57,9 +57,8 @@ class PullsFound(StrEnum):
 class ApplyOrder:
     """One node's transaction, complete. ``guard`` is in seconds, ``keep`` is how many transactions stay on the node.
 
-    ``unit`` is the kubelet's unit; its health counts whether it is restarted or not. ``hangups`` get SIGHUP before
-    ``units`` are restarted in their order; both may be empty. ``log_unread``: a kubelet with an unreadable log may be
-    healthy. ``pulls``: whether image pulls under way refuse the order, or are named and cancelled; ``None``: not looked at.
+    ``unit`` is the kubelet's unit; its health counts whether it is restarted or not. ``pulls``: whether image pulls under
+    way refuse the order, or are named and cancelled; ``None``: not looked at.
     ``measured``: the files to measure with the kubelet once it has restarted and is healthy; ``None``: nothing is measured.
     """
 
@@ -70,12 +69,7 @@ class ApplyOrder:
     guard: int
     keep: int
     unit: str
-    healthz_port: int
-    files: tuple[FileChange, ...]
-    units: tuple[str, ...]
-    arguments: tuple[str, ...] = ()
-    hangups: tuple[str, ...] = ()
-    log_unread: bool = False
+    change: Change
     pulls: PullsFound | None = None
     measured: tuple[str, ...] | None = None
 
@@ -128,6 +122,7 @@ def verify(
 
 
 def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> RemoteCommand:
+    change = order.change
     words: dict[str, Value] = {
         "tx": order.tx,
         "run": order.run,
@@ -136,15 +131,15 @@ def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> Re
         "guard": order.guard,
         "keep": order.keep,
         "unit": order.unit,
-        "healthz": order.healthz_port,
-        "unread": order.log_unread,
+        "healthz": change.healthz_port,
+        "unread": change.log_unread,
         "pulls": order.pulls.value if order.pulls else "",
         "measure": order.measured is not None,
     }
-    payload: list[Words] = [_file(number, file) for number, file in enumerate(order.files, start=1)]
-    payload += [("unit", unit) for unit in order.units]
-    payload += [("hangup", unit) for unit in order.hangups]
-    payload += [("argument", _encoded(argument.encode())) for argument in order.arguments]
+    payload: list[Words] = [_file(number, file) for number, file in enumerate(change.files, start=1)]
+    payload += [("unit", unit) for unit in change.units]
+    payload += [("hangup", unit) for unit in change.hangups]
+    payload += [("argument", _encoded(argument.encode())) for argument in change.arguments]
     payload += [("path", path) for path in order.measured or ()]
     return _command(program, "apply", words, payload, sudo=sudo, deadline=deadline)
 

@@ -12,14 +12,14 @@ from dataclasses import field, replace
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, ExcludedNode, Standing
-from rollout.core.model.playbook import LOG_UNREADABLE, Disruption, Policy, worst
+from rollout.core.model.playbook import LOG_UNREADABLE, Policy, worst
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
 from rollout.kubelet import homes, node_values, values, versions
-from rollout.kubelet.changes import flag_changes, home_files, kubelet_changes
-from rollout.kubelet.changes.kubelet_changes import KubeletChange, WantedSettings, kubelet_change
+from rollout.kubelet.changes import home_files, kubelet_changes
+from rollout.kubelet.changes.kubelet_changes import KubeletAfter, WantedSettings, kubelet_after
 from rollout.kubelet.changes.templated_config import uses_node
 from rollout.kubelet.defects import matching
 from rollout.kubelet.defects.matching import DefectStanding, Doing, FoundDefect
@@ -28,27 +28,15 @@ from rollout.kubelet.defects.words import REFERENCE as KNOWN_DEFECT
 from rollout.kubelet.defects.words import refusal as defect_refusal
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
-from rollout.kubelet.node import arguments, fitness, layout, sources
+from rollout.kubelet.node import arguments, fitness, sources
 from rollout.kubelet.node.layout import UNIT, LayoutError
 from rollout.kubelet.node.sources import FitNode
-from rollout.kubelet.restarts import consequences
 from rollout.kubelet.runtimes import known
-from rollout.kubelet.runtimes.outcome import RuntimeChange
 
 # A node's settings sorted by their home on it: kubelet fields, kubelet flags, the container runtime's files.
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """Settings by home, and notes on settings that are skipped or are in force without being written."""
-
-    fields: Mapping[str, Value]
-    flags: tuple[InFlag, ...]
-    runtime: tuple[str, ...]  # intents
-    notes: tuple[str, ...]
-
-
-def sorted_out(fit: FitNode, settings: Mapping[str, Setting]) -> Wishes:
+def sorted_out(fit: FitNode, settings: Mapping[str, Setting], policy: Policy) -> WantedSettings:
     """Each setting's home on this node. ``LayoutError`` with every reason if one has no home and may not be skipped."""
     runtime = known.runtime_of(fit)
     printed = known.describe(runtime).version(fit.snapshot.runtimes)
@@ -58,7 +46,9 @@ def sorted_out(fit: FitNode, settings: Mapping[str, Setting]) -> Wishes:
         message = "; ".join(home.reason for home in refused.values())
         raise LayoutError(next(iter(refused.values())).reference, message, about=tuple(refused))
     by_default = [name for name, home in every.items() if _by_default(fit, settings[name], home)]
-    return Wishes(
+    return WantedSettings(
+        settings,
+        policy,
         fields={home.name: home.value for home in every.values() if isinstance(home, InField)},
         flags=tuple(h for name, h in every.items() if isinstance(h, InFlag) and name not in by_default),
         runtime=tuple(home.intent for home in every.values() if isinstance(home, InRuntime)),
@@ -156,41 +146,54 @@ def _propose(
     own: tuple[Defect, ...],
 ) -> Proposal | str:
     here = sources.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
-    wanted = sorted_out(here, settings)
-    by_kubelet = kubelet_change(here, WantedSettings(wanted.fields, wanted.flags, settings, policy))
-    kubelet_changes.check_grounds(here, by_kubelet, policy.accepted)
-    by_runtime = known.runtime_change(
-        snapshot, {name: settings[name] for name in wanted.runtime}, known.runtime_of(here)
-    )
-    edits = (*by_runtime.edits, *by_kubelet.edits)
-    if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
-        notes = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *kubelet_changes.left(here))
+    wanted = sorted_out(here, settings, policy)
+    kubelet = kubelet_after(here, wanted)
+    kubelet_changes.check_grounds(here, kubelet, policy.accepted)
+    runtime = known.runtime_change(snapshot, {name: settings[name] for name in wanted.runtime}, known.runtime_of(here))
+    files, units = (*runtime.files, *kubelet.change.files), (*runtime.units, *kubelet.change.units)
+    if not (files or units or runtime.hangups):
+        notes = (*wanted.notes, *kubelet.change.notes, *runtime.notes, *kubelet_changes.left(here))
         return "; ".join(["files and running kubelet already match", *notes])
-    notes = (*kubelet_changes.check_unread_edits(here, by_kubelet, by_runtime, policy.accepted), *wanted.notes)
-    change = replace(_change(here, notes, by_kubelet, by_runtime), log_unread=LOG_UNREADABLE in policy.accepted)
+    change = replace(
+        kubelet.change,
+        files=files or kubelet_changes.anchor(here),
+        units=units,
+        reload=runtime.reload or kubelet.change.reload,
+        disruption=worst(runtime.disruption, kubelet.change.disruption),
+        notes=(
+            *_restart_only(kubelet),
+            *kubelet_changes.check_unread_edits(here, kubelet, runtime, policy.accepted),
+            *wanted.notes,
+            *kubelet.change.notes,
+            *runtime.notes,
+            *_risks(here, kubelet),
+        ),
+        hangups=runtime.hangups,
+        log_unread=LOG_UNREADABLE in policy.accepted,
+    )
     if change.disruption.rank > policy.disruption.rank:
-        reasons = [reason for file in change.files for reason in file.reasons] or list(by_kubelet.pending)
+        reasons = [reason for file in change.files for reason in file.reasons] or list(kubelet.pending)
         does = f"this change is of class {change.disruption.value} ({_does(change)})"
         raise LayoutError(
             "disruption-capped",
             f"{does}; the playbook allows at most {policy.disruption.value}; the change is for {'; '.join(reasons)}",
         )
-    found = _defects(here, by_kubelet, {name: settings[name] for name in wanted.runtime}, change, own)
+    found = _defects(here, kubelet, {name: settings[name] for name in wanted.runtime}, change, own)
     stopping = [each for each in found if _stops(each) and each.defect.id not in policy.accepted]
     if stopping:
         about = tuple(path.path for each in stopping for path in each.defect.when)
         raise LayoutError(KNOWN_DEFECT, defect_refusal(stopping), about=about)
     for refusal in home_files.foreign_files(change):  # apply would refuse to read them
         raise LayoutError("foreign-path", refusal)
-    return Proposal(change, _label(here), here.outcome.effective, by_kubelet.outcome.effective, found)
+    return Proposal(change, _label(here), here.outcome.effective, kubelet.outcome.effective, found)
 
 
 def _defects(
-    here: FitNode, by_kubelet: KubeletChange, wanted: Mapping[str, Setting], change: Change, own: tuple[Defect, ...]
+    here: FitNode, kubelet: KubeletAfter, wanted: Mapping[str, Setting], change: Change, own: tuple[Defect, ...]
 ) -> tuple[FoundDefect, ...]:
     """What the change does with the known defects of this node."""
     now = node_values.now(here)
-    then = node_values.after(here, now, by_kubelet.outcome, by_kubelet.then, wanted)
+    then = node_values.after(here, now, kubelet.outcome, kubelet.then, wanted)
     runtime = set(change.units) - {UNIT}
     occasions = {
         Occasion.KUBELET_RESTART: UNIT in change.units,
@@ -206,29 +209,6 @@ def _stops(found: FoundDefect) -> bool:
     return found.standing is DefectStanding.TRIGGERED and found.defect.stops is not None and not found.defect.own
 
 
-def _change(here: FitNode, notes: tuple[str, ...], by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Change:
-    restarted = by_kubelet.restarts
-    return Change(
-        files=(*by_runtime.edits, *by_kubelet.edits) or kubelet_changes.anchor(here),
-        units=(*by_runtime.units, *([UNIT] if restarted else [])),
-        reload=by_runtime.reload or any(edit.path == layout.DROP_IN for edit in by_kubelet.edits),
-        disruption=worst(by_runtime.disruption, Disruption.RESTART_KUBELET if restarted else Disruption.NONE),
-        arguments=flag_changes.must_hold(by_kubelet.then, by_kubelet.flags),
-        config_path=by_kubelet.then.config_path,
-        healthz_port=by_kubelet.healthz_port,
-        settle=consequences.settle(here.version.minor) if restarted else 0.0,
-        notes=(
-            *_restart_only(by_kubelet),
-            *notes,
-            *by_kubelet.notes,
-            *by_runtime.notes,
-            *_risks(here, by_kubelet),
-        ),
-        hangups=by_runtime.hangups,
-        effective=by_kubelet.effective,
-    )
-
-
 def _does(change: Change) -> str:
     restarts = [f"restarts {unit}" for unit in change.units]
     return ", ".join([*restarts, *(f"sends SIGHUP to {unit}" for unit in change.hangups)]) or "restarts nothing"
@@ -242,16 +222,16 @@ def _label(here: FitNode) -> str:
     return f"kubelet {here.version.text}, {runtime.runtime.value}{series}, {here.layout.name}"
 
 
-def _restart_only(by_kubelet: KubeletChange) -> tuple[str, ...]:
-    if by_kubelet.edits or not by_kubelet.pending:
+def _restart_only(kubelet: KubeletAfter) -> tuple[str, ...]:
+    if kubelet.change.files or not kubelet.pending:
         return ()
-    pending = ", ".join(by_kubelet.pending)
+    pending = ", ".join(kubelet.pending)
     return (f"restart only: the files already match, but this is not in force yet: {pending}",)
 
 
-def _risks(here: FitNode, by_kubelet: KubeletChange) -> tuple[str, ...]:
-    before, after = here.outcome.effective, by_kubelet.outcome.effective
-    changed = [name for name in by_kubelet.fields if before.get(name) != after.get(name)]
+def _risks(here: FitNode, kubelet: KubeletAfter) -> tuple[str, ...]:
+    before, after = here.outcome.effective, kubelet.outcome.effective
+    changed = [name for name in kubelet.fields if before.get(name) != after.get(name)]
     stricter = [name for name in changed if name in homes.MAY_REJECT_PODS]
     if not stricter:
         return ()

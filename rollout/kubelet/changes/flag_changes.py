@@ -144,11 +144,11 @@ def _environments(now: Layout, ours: tuple[str, ...], taken: Collection[str]) ->
 
 @dataclass(frozen=True, slots=True)
 class FlagChange:
-    """The layout afterwards, the flags that must then be in force, and the edits that produce it."""
+    """The layout afterwards, the flags that must then be in force, and the files that produce it."""
 
     then: Layout
     flags: tuple[InFlag, ...]
-    edits: tuple[FileChange, ...]
+    files: tuple[FileChange, ...]
 
 
 def holds(words: tuple[str, ...], flag: InFlag) -> bool:
@@ -207,11 +207,10 @@ def flag_change(
         )
         for path in texts
     }
-    edits = tuple(_edit(fit, path, text, reasons[path]) for path, text in texts.items())
-    return FlagChange(then, flags, edits)
+    return FlagChange(then, flags, tuple(_file(fit, path, text, reasons[path]) for path, text in texts.items()))
 
 
-def _edit(fit: FitNode, path: str, text: str, reasons: tuple[str, ...]) -> FileChange:
+def _file(fit: FitNode, path: str, text: str, reasons: tuple[str, ...]) -> FileChange:
     state = fit.snapshot.files.get(path)
     before = None if state is not None and state.kind == "absent" else layout.text_of(state, path).encode()
     return FileChange(path, before, text.encode(), reasons)

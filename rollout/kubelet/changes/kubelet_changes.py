@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_address
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.plan import FileChange
-from rollout.core.model.playbook import Policy
+from rollout.core.model.plan import Change, FileChange
+from rollout.core.model.playbook import Disruption, Policy
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text import json_text
@@ -20,10 +20,10 @@ from rollout.kubelet.changes.home_files import FieldHome
 from rollout.kubelet.configuration.outcome import KubeletOutcome, Layer
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import fitness, layout, sources, unloaded
-from rollout.kubelet.node.layout import DEFAULT_HEALTHZ_PORT, Layout, LayoutError
+from rollout.kubelet.node.layout import DEFAULT_HEALTHZ_PORT, UNIT, Layout, LayoutError
 from rollout.kubelet.node.sources import FitNode, fatal
 from rollout.kubelet.node.unloaded import Unloaded
-from rollout.kubelet.runtimes.outcome import RuntimeChange
+from rollout.kubelet.restarts import consequences
 
 # Is a change right? The kubelet's outcome on its node before is compared with its outcome afterwards.
 
@@ -116,65 +116,46 @@ def _recorded_policy(snapshot: Snapshot, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WantedSettings:
-    """What must be in force in the kubelet, and which source sets it."""
+    """A node's settings by their home on it, and notes on those that are skipped or are in force without being written."""
 
-    fields: Mapping[str, Value]
-    flags: tuple[InFlag, ...]
     settings: Mapping[str, Setting]
     policy: Policy
+    fields: Mapping[str, Value]
+    flags: tuple[InFlag, ...]
+    runtime: tuple[str, ...]  # intents
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class KubeletChange:
-    """The edits; ``pending`` are flags and fields that are already written but not yet in force."""
+class KubeletAfter:
+    """The change of the kubelet's own files, and the kubelet as it will be then."""
 
-    edits: tuple[FileChange, ...]
+    change: Change
     then: Layout
-    flags: tuple[InFlag, ...]
-    pending: tuple[str, ...]
-    outcome: KubeletOutcome
+    flags: tuple[InFlag, ...]  # that must be in force
     fields: Mapping[str, Value]  # all that must be in force, including the template's
-    notes: tuple[str, ...]
-
-    @property
-    def restarts(self) -> bool:
-        """Whether the kubelet must be restarted."""
-        return bool(self.edits or self.pending)
-
-    @property
-    def effective(self) -> tuple[tuple[str, str], ...]:
-        """The wanted value of each field, as ``/configz`` will show it."""
-        shown = self.outcome.effective
-        return tuple(
-            (name, values.canonical(values.part_shown(shown.get(name), self.fields[name])))
-            for name in sorted(self.fields)
-        )
-
-    @property
-    def healthz_port(self) -> int:
-        """The port of the kubelet's ``/healthz``; 0 is off."""
-        port = self.outcome.effective.get("healthzPort", DEFAULT_HEALTHZ_PORT)
-        return port if isinstance(port, int) else DEFAULT_HEALTHZ_PORT
+    outcome: KubeletOutcome
+    pending: tuple[str, ...]  # flags and fields that are already written but not yet in force
 
 
-def kubelet_change(fit: FitNode, wanted: WantedSettings) -> KubeletChange:
-    """The change of the kubelet's own files, or ``LayoutError`` with the first home's reason if none works."""
+def kubelet_after(fit: FitNode, wanted: WantedSettings) -> KubeletAfter:
+    """What puts the fields and flags in force, or ``LayoutError`` with the first home's reason if none works."""
     try:
         asked = templated_config.overlay(fit, wanted.fields, wanted.policy.templates)
         needed = templated_config.needed(fit.outcome, asked, wanted.settings, fit.version.minor)
-        homes = _in_the_first_home(fit, wanted, asked, needed)
+        after = _in_the_first_home(fit, wanted, asked, needed)
     except LayoutError:
         fitness.check(fit.layout, {flag.name for flag in wanted.flags})  # an edit by others explains more
         raise
-    fitness.check(fit.layout, {flag.name for flag in homes.flags})
-    if homes.restarts:
-        check(fit, homes.then, homes.outcome)
-    return homes
+    fitness.check(fit.layout, {flag.name for flag in after.flags})
+    if after.change.units:
+        check(fit, after.then, after.outcome)
+    return after
 
 
 def _in_the_first_home(
     fit: FitNode, wanted: WantedSettings, asked: Mapping[str, Value], needed: Mapping[str, Value]
-) -> KubeletChange:
+) -> KubeletAfter:
     if not needed:
         return _attempt(fit, wanted, asked, Moved({}, {}), None)
     refused: LayoutError | None = None
@@ -190,18 +171,18 @@ def _in_the_first_home(
 
 def _attempt(
     fit: FitNode, wanted: WantedSettings, asked: Mapping[str, Value], moved: Moved, home: FieldHome | None
-) -> KubeletChange:
+) -> KubeletAfter:
     settings, templates = wanted.settings, wanted.policy.templates
-    flags, edits = wanted.flags, list[FileChange]()
+    flags, files = wanted.flags, list[FileChange]()
     if home is not None:
         written, beside = home_files.beside(home, moved.fields, fit)
-        edit = home.edit(written, {**settings, **beside}, templates.kubelet_config_name)
-        edits += [edit] if edit is not None else []
+        file = home.edit(written, {**settings, **beside}, templates.kubelet_config_name)
+        files += [file] if file is not None else []
         flags = (*flags, *home.flags)
         asked = {**asked, **written}
     by_flag = flag_changes.flag_change(fit, flags, moved.flags, settings, templates)
-    edits += by_flag.edits
-    given = sources.after(fit.sources, by_flag.then, {edit.path: edit.after for edit in edits})
+    files += by_flag.files
+    given = sources.after(fit.sources, by_flag.then, {file.path: file.after for file in files})
     outcome = sources.outcome_of(fit.version, given)
     prove(fit.outcome, outcome, asked, fit.version.minor)
     paths = [known.field for flag in by_flag.flags if (known := fields.flag(flag.name)) and known.field]
@@ -216,7 +197,32 @@ def _attempt(
         *flag_changes.pending(fit.layout, by_flag.flags),
         *(edit.told for edit in unloaded.of_kubelet(fit) if unloaded.sets(asked, edit.field)),
     )
-    return KubeletChange(tuple(edits), by_flag.then, by_flag.flags, pending, outcome, asked, notes)
+    restarts = bool(files or pending)
+    change = Change(
+        files=tuple(files),
+        units=(UNIT,) if restarts else (),
+        reload=any(file.path == layout.DROP_IN for file in files),
+        disruption=Disruption.RESTART_KUBELET if restarts else Disruption.NONE,
+        arguments=flag_changes.must_hold(by_flag.then, by_flag.flags),
+        config_path=by_flag.then.config_path,
+        healthz_port=_healthz_port(outcome),
+        settle=consequences.settle(fit.version.minor) if restarts else 0.0,
+        notes=notes,
+        effective=tuple(_effective(outcome, asked)),
+    )
+    return KubeletAfter(change, by_flag.then, by_flag.flags, asked, outcome, pending)
+
+
+def _healthz_port(outcome: KubeletOutcome) -> int:
+    """The port of the kubelet's ``/healthz``; 0 is off."""
+    port = outcome.effective.get("healthzPort", DEFAULT_HEALTHZ_PORT)
+    return port if isinstance(port, int) else DEFAULT_HEALTHZ_PORT
+
+
+def _effective(outcome: KubeletOutcome, asked: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    """The wanted value of each field, as ``/configz`` will show it."""
+    for name in sorted(asked):
+        yield name, values.canonical(values.part_shown(outcome.effective.get(name), asked[name]))
 
 
 def _shown(value: Value) -> str:
@@ -235,16 +241,16 @@ _STATIC = "static pods of the old folder are stopped, those of the new one are s
 _NO_ADDRESS = "is not an address; the kubelet ignores it, and pods do not get it as a name server"
 
 
-def check_grounds(fit: FitNode, change: KubeletChange, accepted: Collection[str]) -> None:
+def check_grounds(fit: FitNode, kubelet: KubeletAfter, accepted: Collection[str]) -> None:
     """``LayoutError`` with every change of the ground that is not accepted."""
-    unaccepted = [f"{name}: {what}" for name, what in _changes(fit, change) if name not in accepted]
+    unaccepted = [f"{name}: {what}" for name, what in _changes(fit, kubelet) if name not in accepted]
     if unaccepted:
         names = ", ".join(sorted({line.partition(":")[0] for line in unaccepted}))
         raise LayoutError("ground-changed", f"{'; '.join(unaccepted)}. `accept: [{names}]` in the playbook allows it")
 
 
-def _changes(fit: FitNode, change: KubeletChange) -> Iterator[tuple[str, str]]:
-    before, after = fit.outcome.effective, change.outcome.effective
+def _changes(fit: FitNode, kubelet: KubeletAfter) -> Iterator[tuple[str, str]]:
+    before, after = fit.outcome.effective, kubelet.outcome.effective
     if _differ(before, after, "cgroupDriver"):
         yield "cgroupDriver", _from_to(before, after, "cgroupDriver", _DRIVER)
     if _differ(before, after, "staticPodPath"):
@@ -253,7 +259,7 @@ def _changes(fit: FitNode, change: KubeletChange) -> Iterator[tuple[str, str]]:
         for entry in _entries(after.get("clusterDNS")):
             if not _is_address(entry):
                 yield "clusterDNS", f"{entry!r} {_NO_ADDRESS}"
-    for flag in change.flags:
+    for flag in kubelet.flags:
         if flag.name == "--root-dir" and (fit.layout.flag(flag.name) or "/var/lib/kubelet") != flag.text:
             yield flag.name, _ROOT
         if flag.name == "--register-node" and flag.text == "false" and fit.layout.flag(flag.name) != "false":
@@ -284,10 +290,10 @@ def _is_address(entry: str) -> bool:
 
 
 def check_unread_edits(
-    fit: FitNode, by_kubelet: KubeletChange, by_runtime: RuntimeChange, accepted: Mapping[str, str]
+    fit: FitNode, kubelet: KubeletAfter, runtime: Change, accepted: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Notes on the edits that this change puts in force, if all are accepted; else ``LayoutError``."""
-    edits = tuple(_foreign(fit, by_kubelet, by_runtime))
+    edits = tuple(_foreign(fit, kubelet, runtime))
     refused = [edit for edit in edits if not accepted.keys() & set(edit.names)]
     if refused:
         raise LayoutError("edited-not-loaded", _refusal(refused, unloaded.compared_with(fit)))
@@ -311,11 +317,11 @@ def anchor(fit: FitNode) -> tuple[FileChange, ...]:
     return ()
 
 
-def _foreign(fit: FitNode, by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Iterator[Unloaded]:
-    if by_kubelet.restarts:
-        asked = by_kubelet.fields
+def _foreign(fit: FitNode, kubelet: KubeletAfter, runtime: Change) -> Iterator[Unloaded]:
+    if kubelet.change.units:
+        asked = kubelet.fields
         yield from (edit for edit in unloaded.of_kubelet(fit) if not unloaded.sets(asked, edit.field))
-    yield from unloaded.of_runtime(fit.snapshot, (*by_runtime.units, *by_runtime.hangups))
+    yield from unloaded.of_runtime(fit.snapshot, (*runtime.units, *runtime.hangups))
 
 
 def _refusal(refused: list[Unloaded], compared: str) -> str:

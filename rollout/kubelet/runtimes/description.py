@@ -13,11 +13,11 @@ from dataclasses import field
 from enum import StrEnum, auto
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.node import layout
-from rollout.kubelet.runtimes.outcome import RuntimeChange
 from rollout.kubelet.runtimes.stand_in import DaemonStandIn, RuntimeStandIn
 
 
@@ -198,7 +198,7 @@ class Description:
 
     runtime: Runtime
     program: str
-    change: Callable[[Snapshot, Wanted], RuntimeChange]
+    change: Callable[[Snapshot, Wanted], Change]
     end: Number = FIRST
     rows: tuple[Row, ...] = ()
     labels: tuple[str, ...] = ()  # its names in a node's label ``containerRuntime``

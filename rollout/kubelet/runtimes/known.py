@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.intents import INTENTS
@@ -25,7 +26,7 @@ from rollout.kubelet.runtimes.description import (
     Wanted,
 )
 from rollout.kubelet.runtimes.dockershim import description as dockershim
-from rollout.kubelet.runtimes.outcome import RuntimeChange, together
+from rollout.kubelet.runtimes.outcome import together
 
 
 def describe(runtime: Runtime) -> Description:
@@ -45,7 +46,7 @@ def describe(runtime: Runtime) -> Description:
             assert_never(runtime)
 
 
-def _no_change(snapshot: Snapshot, _wanted: Wanted) -> RuntimeChange:
+def _no_change(snapshot: Snapshot, _wanted: Wanted) -> Change:
     kubelet = snapshot.kubelet_version
     raise LayoutError("runtime-unknown", f"a kubelet {kubelet} over a runtime that rollout does not know")
 
@@ -141,24 +142,24 @@ def _usual(minor: int) -> Description:
     return next(built_in, next(known for known in KNOWN if known.default_since is not None))
 
 
-def runtime_change(snapshot: Snapshot, wanted: Wanted, runtime: Runtime) -> RuntimeChange:
+def runtime_change(snapshot: Snapshot, wanted: Wanted, runtime: Runtime) -> Change:
     """The change that puts ``wanted`` in force on this node; ``LayoutError`` with the reason for a refused node."""
     if not wanted:
-        return RuntimeChange()
+        return Change()
     described = describe(runtime)
     made = described.change(snapshot, wanted)
     readers = {described.readers.get(intent, "") for intent in wanted}
     return together(made, _unloaded(snapshot, readers.difference(made.units, made.hangups)))
 
 
-def _unloaded(snapshot: Snapshot, units: set[str]) -> RuntimeChange:
+def _unloaded(snapshot: Snapshot, units: set[str]) -> Change:
     """Missing restarts of units with the wanted files: it is not known what their processes have loaded."""
     edits = edited(snapshot, units)
     late = tuple(dict.fromkeys(entry.unit for entry in edits))
     if not late:
-        return RuntimeChange()
+        return Change()
     files = "; ".join(f"{entry.path} was {how(entry)}" for entry in edits)
-    return RuntimeChange(
+    return Change(
         units=late,
         disruption=Disruption.RESTART_RUNTIME,
         notes=(f"restart of {', '.join(late)}: {files}, so it is unknown what the running process has loaded",),

@@ -121,16 +121,16 @@ def test_our_key_is_in_force_and_nothing_else_has_changed(
         return
     before = dump(containerd, config)
     change = changed(snapshot, Runtime.CONTAINERD, one(intent, value))
-    for edit in change.edits:
+    for edit in change.files:
         Path(edit.path).write_bytes(edit.after)
     after = dump(containerd, config)
-    assert str(value) in "".join(edit.after.decode() for edit in change.edits)
+    assert str(value) in "".join(edit.after.decode() for edit in change.files)
     tables, key = _where(intent, containerd, before)
     assert in_force(after, *tables, key=key) == shown
     in_force(before, *tables, key=key)
     assert after == before
     again = changed(told(containerd, config), Runtime.CONTAINERD, one(intent, value))
-    assert again.edits == ()
+    assert again.files == ()
 
 
 def _where(intent: str, containerd: Program, before: dict[str, Any]) -> tuple[tuple[tuple[str, ...], ...], str]:
@@ -149,7 +149,7 @@ def test_a_node_without_config_toml_gets_one_that_containerd_loads(tmp_path: Pat
     change = changed(
         node(Runtime.CONTAINERD, containerd.version), Runtime.CONTAINERD, wanted(imagePullProgressDeadline="7m")
     )
-    (edit,) = change.edits
+    (edit,) = change.files
     config = tmp_path / "config.toml"
     config.write_bytes(edit.after)
     assert in_force(dump(containerd, config), CRI_V3, CRI_V2, key=KEY) == "7m"
@@ -165,4 +165,4 @@ def test_the_default_in_the_table_is_in_force(tmp_path: Path, containerd: Progra
     change = changed(
         node(Runtime.CONTAINERD, containerd.version), Runtime.CONTAINERD, wanted(imagePullProgressDeadline=default)
     )
-    assert change.edits == ()
+    assert change.files == ()

@@ -39,7 +39,7 @@ def sockets() -> Iterator[Path]:
 def edited(dockerd: Program, text: str) -> str:
     (edit,) = changed(
         node(Runtime.DOCKERSHIM, dockerd.version, regular(DAEMON, text)), Runtime.DOCKERSHIM, WANTED
-    ).edits
+    ).files
     return edit.after.decode()
 
 

@@ -8,14 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import FileState, Process, Service, Snapshot, UnitState
 from rollout.kubelet import homes, versions
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes.description import Runtime
 from rollout.kubelet.runtimes.known import describe, runtime_change
-from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import absent, kubeadm, regular
 
 CONTAINERD = "/etc/containerd/config.toml"
@@ -135,7 +134,7 @@ def wanted(*, pin: bool = False, **values: Value) -> dict[str, Setting]:
     return {name: Setting(name, value, source="playbook p", pin=pin) for name, value in values.items()}
 
 
-def changed(found: Snapshot, runtime: Runtime, settings: Mapping[str, Setting]) -> RuntimeChange:
+def changed(found: Snapshot, runtime: Runtime, settings: Mapping[str, Setting]) -> Change:
     """The runtime's change for these intents; ``LayoutError`` where it is refused."""
     return runtime_change(found, settings, runtime)
 
@@ -156,10 +155,10 @@ def told(found: Snapshot, runtime: Runtime, setting: Setting) -> str:
     if isinstance(home, homes.InFlag):
         return f"{home.argument} | kubelet.service | restart-kubelet"
     change = changed(found, runtime, {setting.name: setting})
-    if not change.edits:
+    if not change.files:
         return f"nothing: {'; '.join(change.notes)}"
     note = [*(f"restart {unit}" for unit in change.units), *(f"HUP {unit}" for unit in change.hangups)]
-    files = " & ".join(f"{edit.path} | {'; '.join(added(edit))}" for edit in change.edits)
+    files = " & ".join(f"{edit.path} | {'; '.join(added(edit))}" for edit in change.files)
     return " | ".join([files, ", ".join(note) or "nobody", change.disruption.value])
 
 
@@ -170,9 +169,9 @@ def added(edit: FileChange) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def applied(found: Snapshot, change: RuntimeChange) -> Snapshot:
+def applied(found: Snapshot, change: Change) -> Snapshot:
     """The node after the agent wrote the files and the units run accordingly (cri-dockerd's drop-in included)."""
-    for edit in change.edits:
+    for edit in change.files:
         found = with_files(found, regular(edit.path, edit.after.decode()))
         if edit.path.endswith(".service.d/90-rollout.conf"):
             unit = edit.path.split("/")[-2].removesuffix(".d")

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes.description import Runtime
-from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import (
     CONTAINERD,
@@ -35,7 +35,7 @@ def containerd(version: str, *files: FileState) -> Snapshot:
     return node(Runtime.CONTAINERD, version, *files)
 
 
-def change(found: Snapshot, settings: Mapping[str, Setting] = DEADLINE) -> RuntimeChange:
+def change(found: Snapshot, settings: Mapping[str, Setting] = DEADLINE) -> Change:
     return changed(found, Runtime.CONTAINERD, settings)
 
 
@@ -46,7 +46,7 @@ def refused(found: Snapshot, settings: Mapping[str, Setting] = DEADLINE) -> Layo
 
 
 def test_a_version_2_file_to_the_byte() -> None:
-    (edit,) = change(containerd("1.7.24", regular(CONTAINERD, V2))).edits
+    (edit,) = change(containerd("1.7.24", regular(CONTAINERD, V2))).files
     line = '    image_pull_progress_timeout = "3m"\n'
     above = '    sandbox_image = "registry.k8s.io/pause:3.9"   # as kubeadm wants it\n'
     assert edit.after.decode() == V2.replace(above, above + line)
@@ -54,34 +54,34 @@ def test_a_version_2_file_to_the_byte() -> None:
 
 
 def test_a_version_3_file_to_the_byte() -> None:
-    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, V3))).edits
+    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, V3))).files
     above = "    snapshotter = 'overlayfs'\n"
     assert edit.after.decode() == V3.replace(above, above + '    image_pull_progress_timeout = "3m"\n')
 
 
 def test_containerd_2_migrates_a_version_2_file_so_its_table_stays_the_home() -> None:
-    (edit,) = change(containerd("2.3.4", regular(CONTAINERD, V2))).edits
+    (edit,) = change(containerd("2.3.4", regular(CONTAINERD, V2))).files
     assert added(edit) == ['image_pull_progress_timeout = "3m"']
     assert b'\n  [plugins."io.containerd.grpc.v1.cri"]\n' in edit.after
 
 
 def test_an_existing_value_is_replaced_and_its_comment_kept() -> None:
     text = V3 + "\n[plugins.'io.containerd.transfer.v1.local']\n  max_concurrent_downloads = 9 # was 3\n"
-    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, text)), wanted(maxConcurrentDownloads=6)).edits
+    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, text)), wanted(maxConcurrentDownloads=6)).files
     assert edit.after.decode() == text.replace("= 9 # was 3", "= 6 # was 3")
 
 
 def test_two_intents_are_one_edit_of_one_file_and_one_restart() -> None:
     both = wanted(imagePullProgressDeadline="3m", maxConcurrentDownloads=6)
     found = change(containerd("1.7.24", regular(CONTAINERD, V2)), both)
-    assert [edit.path for edit in found.edits] == [CONTAINERD]
-    assert added(found.edits[0]) == ['image_pull_progress_timeout = "3m"', "max_concurrent_downloads = 6"]
+    assert [edit.path for edit in found.files] == [CONTAINERD]
+    assert added(found.files[0]) == ['image_pull_progress_timeout = "3m"', "max_concurrent_downloads = 6"]
     assert (found.units, found.disruption) == (("containerd.service",), Disruption.RESTART_RUNTIME)
 
 
 @pytest.mark.parametrize(("version", "config"), [("1.7.24", 2), ("2.0.0", 3), ("2.3.4", 3)])
 def test_without_a_file_containerd_runs_on_defaults_and_a_minimal_file_is_created(version: str, config: int) -> None:
-    (edit,) = change(containerd(version)).edits
+    (edit,) = change(containerd(version)).files
     table = {2: '"io.containerd.grpc.v1.cri"', 3: '"io.containerd.cri.v1.images"'}[config]
     text = f'version = {config}\n\n[plugins.{table}]\n  image_pull_progress_timeout = "3m"\n'
     assert (edit.before, edit.after.decode()) == (None, text)
@@ -103,7 +103,7 @@ def test_files_that_are_refused_on_containerd_1(text: str, said: str) -> None:
 
 def test_version_4_is_for_containerd_2_3() -> None:
     text = V3.replace("version = 3", "version = 4")
-    assert change(containerd("2.3.4", regular(CONTAINERD, text))).edits
+    assert change(containerd("2.3.4", regular(CONTAINERD, text))).files
     assert "reads config versions 2 to 3" in str(refused(containerd("2.2.0", regular(CONTAINERD, text))))
 
 
@@ -122,16 +122,16 @@ def test_a_file_that_the_agent_did_not_list_is_refused() -> None:
 def test_the_wanted_default_is_not_written_unless_pinned(version: str, default: str) -> None:
     main = regular(CONTAINERD, V3 if version[0] == "2" else V2)
     found = change(containerd(version, main), wanted(imagePullProgressDeadline=default))
-    assert found.edits == ()
+    assert found.files == ()
     assert found.units == ()
     assert "default and not written" in found.notes[0]
     pinned = change(containerd(version, main), wanted(imagePullProgressDeadline=default, pin=True))
-    assert added(pinned.edits[0]) == [f'image_pull_progress_timeout = "{default}"']
+    assert added(pinned.files[0]) == [f'image_pull_progress_timeout = "{default}"']
 
 
 def test_an_equal_value_needs_no_change() -> None:
     text = V2.replace("sandbox_image =", 'image_pull_progress_timeout = "180s"\n    sandbox_image =')
-    assert change(containerd("1.7.24", regular(CONTAINERD, text))) == RuntimeChange()
+    assert change(containerd("1.7.24", regular(CONTAINERD, text))) == Change()
 
 
 @pytest.mark.parametrize(
@@ -159,20 +159,20 @@ def test_a_deadline_that_was_off_is_tightened() -> None:
 
 def test_containerd_2_merges_imports_key_by_key_so_the_file_that_sets_the_key_is_edited() -> None:
     text = "[plugins.'io.containerd.cri.v1.images']\nimage_pull_progress_timeout = '1m' # seed 1\n"
-    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, V3), regular(EXTRA, text))).edits
+    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, V3), regular(EXTRA, text))).files
     assert (edit.path, edit.after.decode()) == (EXTRA, text.replace("'1m'", '"3m"'))
 
 
 def test_containerd_2_leaves_an_import_that_does_not_set_the_key() -> None:
     text = "[plugins.'io.containerd.cri.v1.images']\nsnapshotter = 'native'\n"
-    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, V3), regular(EXTRA, text))).edits
+    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, V3), regular(EXTRA, text))).files
     assert edit.path == CONTAINERD
 
 
 def test_containerd_1_replaces_the_whole_table_of_the_plugin_so_the_last_file_with_it_is_edited() -> None:
     main = V2.replace("sandbox_image =", 'image_pull_progress_timeout = "3m"\n    sandbox_image =')
     text = '[plugins."io.containerd.grpc.v1.cri"]\n  sandbox_image = "pause"\n'
-    (edit,) = change(containerd("1.7.24", regular(CONTAINERD, main), regular(EXTRA, text))).edits
+    (edit,) = change(containerd("1.7.24", regular(CONTAINERD, main), regular(EXTRA, text))).files
     assert (edit.path, added(edit)) == (EXTRA, ['image_pull_progress_timeout = "3m"'])
 
 
@@ -181,8 +181,8 @@ def test_the_later_of_two_imports_wins_and_imports_of_imports_come_last() -> Non
     sets = "[plugins.'io.containerd.cri.v1.images']\nimage_pull_progress_timeout = '1m'\n"
     first = regular("/etc/containerd/conf.d/10-a.toml", 'imports = ["../deep.toml"]\n' + sets)
     found = containerd("2.1.0", regular(CONTAINERD, V3), first, regular(EXTRA, sets), regular(deep, sets))
-    assert [edit.path for edit in change(found).edits] == [deep]
-    assert [edit.path for edit in change(with_files(found, regular(deep, ""))).edits] == [EXTRA]
+    assert [edit.path for edit in change(found).files] == [deep]
+    assert [edit.path for edit in change(with_files(found, regular(deep, ""))).files] == [EXTRA]
 
 
 def test_a_relative_pattern_is_refused_where_releases_resolve_it_differently() -> None:
@@ -207,7 +207,7 @@ def test_a_table_of_another_config_version_is_refused() -> None:
 
 def test_from_2_1_downloads_are_set_in_the_transfer_service_and_the_plan_gives_the_reason() -> None:
     found = change(containerd("2.1.0", regular(CONTAINERD, V3)), wanted(maxConcurrentDownloads=6))
-    assert added(found.edits[0]) == ["[plugins.'io.containerd.transfer.v1.local']", "max_concurrent_downloads = 6"]
+    assert added(found.files[0]) == ["[plugins.'io.containerd.transfer.v1.local']", "max_concurrent_downloads = 6"]
     assert found.notes[0] == "maxConcurrentDownloads raises the limit: 3 (containerd's default) → 6"
     assert "fall back to local pulls" in found.notes[1]
 
@@ -226,7 +226,7 @@ def test_from_2_1_downloads_are_set_in_the_transfer_service_and_the_plan_gives_t
 def test_a_containerd_that_pulls_locally_reads_the_cri_table(line: str) -> None:
     text = V3.replace("snapshotter =", f"{line}\n    snapshotter =")
     found = change(containerd("2.1.0", regular(CONTAINERD, text)), wanted(maxConcurrentDownloads=6))
-    assert added(found.edits[0]) == ["max_concurrent_downloads = 6"]
+    assert added(found.files[0]) == ["max_concurrent_downloads = 6"]
     assert "pulls locally because of" in found.notes[1]
 
 
@@ -250,7 +250,7 @@ def test_another_config_by_flag_is_the_one_that_is_edited() -> None:
     found = with_service(
         containerd("2.1.0", regular("/etc/site/containerd.toml", V3)), "containerd.service", f"[Service]\nExecStart={command}\n", command
     )  # fmt: skip
-    assert [edit.path for edit in change(found).edits] == ["/etc/site/containerd.toml"]
+    assert [edit.path for edit in change(found).files] == ["/etc/site/containerd.toml"]
 
 
 def test_a_containerd_that_differs_from_its_unit_is_refused() -> None:
@@ -280,4 +280,4 @@ def test_editing_twice_is_editing_once(version: str) -> None:
     found = containerd(version, regular(CONTAINERD, V3 if version[0] == "2" else V2))
     once = change(found, everything)
     again = change(applied(found, once), everything)
-    assert (again.edits, again.units, again.disruption) == ((), (), Disruption.NONE)
+    assert (again.files, again.units, again.disruption) == ((), (), Disruption.NONE)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import FileState
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes.containerd import mirrors
 from rollout.kubelet.runtimes.description import Runtime
-from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import CERTS, CONTAINERD, V2, V3, added, changed, directory, node, wanted
 
@@ -37,7 +37,7 @@ def v3(more: str = "") -> FileState:
     return regular(CONTAINERD, V3.replace("snapshotter =", f"{more}\n    snapshotter ="))
 
 
-def change(version: str, *files: FileState) -> RuntimeChange:
+def change(version: str, *files: FileState) -> Change:
     return changed(node(Runtime.CONTAINERD, version, *files), Runtime.CONTAINERD, MIRRORS)
 
 
@@ -50,9 +50,9 @@ def refused(version: str, *files: FileState) -> LayoutError:
 @pytest.mark.parametrize("version", ["1.6.39", "1.7.24", "2.0.0", "2.3.4"])
 def test_with_config_path_only_hosts_toml_changes_and_nothing_restarts(version: str) -> None:
     found = change(version, v2(CERTS))
-    assert [(edit.path, edit.before, edit.after.decode()) for edit in found.edits] == [(HOSTS, None, OURS)]
+    assert [(edit.path, edit.before, edit.after.decode()) for edit in found.files] == [(HOSTS, None, OURS)]
     assert (found.units, found.hangups, found.disruption) == ((), (), Disruption.NONE)
-    assert found.edits[0].reasons == (
+    assert found.files[0].reasons == (
         "mirrors of docker.io: none → https://a.example, http://b.example:5000 (playbook p)",
     )
 
@@ -60,28 +60,28 @@ def test_with_config_path_only_hosts_toml_changes_and_nothing_restarts(version: 
 @pytest.mark.parametrize(("version", "main"), [("1.7.24", regular(CONTAINERD, V2)), ("2.0.0", v3()), ("2.1.0", v3())])
 def test_without_config_path_config_toml_changes_too_and_containerd_restarts(version: str, main: FileState) -> None:
     found = change(version, main)
-    assert [edit.path for edit in found.edits] == [CONTAINERD, HOSTS]
-    assert added(found.edits[0])[-1] == f'config_path = "{CERTS}"'
+    assert [edit.path for edit in found.files] == [CONTAINERD, HOSTS]
+    assert added(found.files[0])[-1] == f'config_path = "{CERTS}"'
     assert (found.units, found.disruption) == (("containerd.service",), Disruption.RESTART_RUNTIME)
 
 
 def test_the_default_of_several_directories_does_not_work_with_the_transfer_service() -> None:
     found = change("2.2.0", v3())
-    assert [edit.path for edit in found.edits] == [CONTAINERD, HOSTS]
-    assert added(found.edits[0])[-1] == f'config_path = "{CERTS}"'
+    assert [edit.path for edit in found.files] == [CONTAINERD, HOSTS]
+    assert added(found.files[0])[-1] == f'config_path = "{CERTS}"'
     assert "#12415" in found.notes[0]
 
 
 def test_the_default_of_several_directories_works_with_local_pulls() -> None:
     found = change("2.2.0", v3("use_local_image_pull = true"))
-    assert ([edit.path for edit in found.edits], found.disruption) == ([HOSTS], Disruption.NONE)
+    assert ([edit.path for edit in found.files], found.disruption) == ([HOSTS], Disruption.NONE)
 
 
 def test_of_several_directories_the_first_with_the_registry_is_edited() -> None:
     docker = "/etc/docker/certs.d"
     there = regular(f"{docker}/docker.io/hosts.toml", '[host."https://old.example"]\n')
     found = change("2.0.0", v2(f"{CERTS}:{docker}"), directory(CERTS), directory(docker), there)
-    assert [edit.path for edit in found.edits] == [f"{docker}/docker.io/hosts.toml"]
+    assert [edit.path for edit in found.files] == [f"{docker}/docker.io/hosts.toml"]
 
 
 @pytest.mark.parametrize("key", ["mirrors", "configs"])
@@ -96,7 +96,7 @@ def test_a_registry_with_a_port_keeps_its_directory() -> None:
 
     def path(*files: FileState) -> str:
         found = node(Runtime.CONTAINERD, "1.7.24", v2(CERTS), directory(CERTS), *files)
-        return changed(found, Runtime.CONTAINERD, mirrors).edits[0].path
+        return changed(found, Runtime.CONTAINERD, mirrors).files[0].path
 
     escaped = f"{CERTS}/registry.example_5000_/hosts.toml"
     assert path() == f"{CERTS}/registry.example:5000/hosts.toml"
@@ -106,7 +106,7 @@ def test_a_registry_with_a_port_keeps_its_directory() -> None:
 def test_a_registry_that_used_the_default_directory_is_reported() -> None:
     default = regular(f"{CERTS}/_default/hosts.toml", '[host."https://all.example"]\n')
     found = change("1.7.24", v2(CERTS), directory(CERTS), default)
-    assert [edit.path for edit in found.edits] == [HOSTS]
+    assert [edit.path for edit in found.files] == [HOSTS]
     assert found.notes[0] == f"docker.io no longer uses {CERTS}/_default, which applied to it"
 
 

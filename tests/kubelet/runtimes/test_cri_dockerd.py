@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.runtimes.description import Runtime
-from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import (
     applied,
@@ -33,7 +33,7 @@ def cri_dockerd(version: str = "0.3.15") -> Snapshot:
 
 def test_a_plain_unit_gets_a_drop_in_with_its_command() -> None:
     found = changed(cri_dockerd(), Runtime.CRI_DOCKERD, DEADLINE)
-    (edit,) = found.edits
+    (edit,) = found.files
     assert edit.path == f"/etc/systemd/system/{UNIT}.d/90-rollout.conf"
     assert edit.after.decode().endswith(
         f"[Service]\nExecStart=\nExecStart={PACKAGED} --image-pull-progress-deadline=3m\n"
@@ -43,8 +43,8 @@ def test_a_plain_unit_gets_a_drop_in_with_its_command() -> None:
 
 def test_a_drop_in_of_ours_is_written_anew_with_the_next_value() -> None:
     first = applied(cri_dockerd(), changed(cri_dockerd(), Runtime.CRI_DOCKERD, DEADLINE))
-    assert changed(first, Runtime.CRI_DOCKERD, DEADLINE) == RuntimeChange()
-    (edit,) = changed(first, Runtime.CRI_DOCKERD, wanted(imagePullProgressDeadline="7m")).edits
+    assert changed(first, Runtime.CRI_DOCKERD, DEADLINE) == Change()
+    (edit,) = changed(first, Runtime.CRI_DOCKERD, wanted(imagePullProgressDeadline="7m")).files
     assert edit.after == (edit.before or b"").replace(b"=3m", b"=7m")
 
 
@@ -53,7 +53,7 @@ def test_an_environment_file_that_the_unit_reads_is_the_less_invasive_home() -> 
     found = with_service(cri_dockerd(), UNIT, text, f"{PACKAGED} --network-plugin=cni")
     found = with_files(found, regular("/etc/default/cri-docker", "# ours\nCRI_DOCKERD_OPTS=--network-plugin=cni\n"))
     change = changed(found, Runtime.CRI_DOCKERD, DEADLINE)
-    (edit,) = change.edits
+    (edit,) = change.files
     assert (edit.path, change.reload) == ("/etc/default/cri-docker", False)
     assert edit.after.decode() == '# ours\nCRI_DOCKERD_OPTS="--network-plugin=cni --image-pull-progress-deadline=3m"\n'
 
@@ -61,7 +61,7 @@ def test_an_environment_file_that_the_unit_reads_is_the_less_invasive_home() -> 
 def test_correct_files_with_an_older_process_need_only_a_restart() -> None:
     text = f"[Service]\nExecStart={PACKAGED} --image-pull-progress-deadline=3m\n"
     found = changed(with_service(cri_dockerd(), UNIT, text, PACKAGED), Runtime.CRI_DOCKERD, DEADLINE)
-    assert (found.edits, found.units, found.reload) == ((), (UNIT,), False)
+    assert (found.files, found.units, found.reload) == ((), (UNIT,), False)
     assert found.notes[0].startswith("restart only")
 
 
@@ -89,5 +89,5 @@ def test_the_effect_of_the_deadline_by_version(version: str, trap: str) -> None:
 
 def test_both_intents_on_cri_dockerd_are_one_change() -> None:
     found = changed(cri_dockerd(), Runtime.CRI_DOCKERD, DEADLINE | DOWNLOADS)
-    assert len(found.edits) == 2
+    assert len(found.files) == 2
     assert (found.units, found.hangups, found.disruption) == ((UNIT,), ("docker.service",), Disruption.RESTART_RUNTIME)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.runtimes.crio.description import DROP_IN
 from rollout.kubelet.runtimes.description import Runtime
-from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import (
     CRIO_DIR,
@@ -33,7 +33,7 @@ def crio_with(text: str, running: str, *files: FileState) -> Snapshot:
 
 def test_a_drop_in_to_the_byte() -> None:
     found = changed(crio(), Runtime.CRIO, DEADLINE)
-    (edit,) = found.edits
+    (edit,) = found.files
     assert (edit.path, edit.before) == (DROP_IN, None)
     assert edit.after == b'[crio.image]\n  pull_progress_timeout = "3m"\n'
     assert (found.units, found.disruption) == (("crio.service",), Disruption.RESTART_RUNTIME)
@@ -58,14 +58,14 @@ def test_its_defaults_by_version_and_the_direction(version: str, way: str, warns
 
 def test_a_wanted_default_of_ten_seconds_is_not_written_unless_pinned() -> None:
     found = crio(version="1.31.3")
-    assert changed(found, Runtime.CRIO, wanted(imagePullProgressDeadline="10s")).edits == ()
-    assert changed(found, Runtime.CRIO, wanted(imagePullProgressDeadline="10s", pin=True)).edits != ()
+    assert changed(found, Runtime.CRIO, wanted(imagePullProgressDeadline="10s")).files == ()
+    assert changed(found, Runtime.CRIO, wanted(imagePullProgressDeadline="10s", pin=True)).files != ()
 
 
 def test_our_file_overrides_earlier_files_and_later_ones_are_refused() -> None:
     early, late = regular(f"{CRIO_DIR}/10-site.conf", TEN), regular(f"{CRIO_DIR}/99-site.conf", TEN)
-    assert [edit.path for edit in changed(crio(early), Runtime.CRIO, DEADLINE).edits] == [DROP_IN]
-    assert [edit.path for edit in changed(crio(regular("/etc/crio/crio.conf", TEN)), Runtime.CRIO, DEADLINE).edits] == [
+    assert [edit.path for edit in changed(crio(early), Runtime.CRIO, DEADLINE).files] == [DROP_IN]
+    assert [edit.path for edit in changed(crio(regular("/etc/crio/crio.conf", TEN)), Runtime.CRIO, DEADLINE).files] == [
         DROP_IN
     ]
     error = refused(crio(early, late), Runtime.CRIO, DEADLINE)
@@ -74,7 +74,7 @@ def test_our_file_overrides_earlier_files_and_later_ones_are_refused() -> None:
 
 def test_a_wanted_value_in_force_from_any_place_needs_no_change() -> None:
     late = regular(f"{CRIO_DIR}/99-site.conf", TEN.replace("10m", "180s"))
-    assert changed(crio(late), Runtime.CRIO, DEADLINE) == RuntimeChange()
+    assert changed(crio(late), Runtime.CRIO, DEADLINE) == Change()
 
 
 def test_a_flag_and_an_environment_variable_override_every_file() -> None:
@@ -84,7 +84,7 @@ def test_a_flag_and_an_environment_variable_override_every_file() -> None:
     text = "[Service]\nEnvironment=CONTAINER_PULL_PROGRESS_TIMEOUT=1m\nExecStart=/usr/bin/crio\n"
     assert refused(crio_with(text, "/usr/bin/crio"), Runtime.CRIO, DEADLINE).reference == "crio-config-shadowed"
     same = "/usr/bin/crio --pull-progress-timeout=3m0s"
-    assert changed(crio_with(f"[Service]\nExecStart={same}\n", same), Runtime.CRIO, DEADLINE) == RuntimeChange()
+    assert changed(crio_with(f"[Service]\nExecStart={same}\n", same), Runtime.CRIO, DEADLINE) == Change()
 
 
 def test_a_crio_with_its_files_elsewhere_is_refused() -> None:

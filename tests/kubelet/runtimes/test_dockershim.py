@@ -20,7 +20,7 @@ DOWNLOADS = wanted(maxConcurrentDownloads=6)
 def test_daemon_json_keeps_its_order_and_spacing_and_dockerd_gets_sighup() -> None:
     text = '{\n    "log-driver": "journald",\n    "max-concurrent-downloads": 3,\n    "live-restore": true\n}\n'
     found = changed(node(Runtime.DOCKERSHIM, "20.10.24", regular(DAEMON, text)), Runtime.DOCKERSHIM, DOWNLOADS)
-    assert found.edits[0].after.decode() == text.replace("3", "6")
+    assert found.files[0].after.decode() == text.replace("3", "6")
     assert (found.units, found.hangups, found.disruption) == ((), ("docker.service",), Disruption.RELOAD)
     assert found.notes == (f"maxConcurrentDownloads raises the limit: 3 ({DAEMON}) → 6",)
 
@@ -35,5 +35,5 @@ def test_dockerd_does_not_start_with_the_option_twice() -> None:
 
 def test_a_wanted_default_of_dockerd_needs_no_change() -> None:
     found = changed(node(Runtime.DOCKERSHIM, "20.10.24"), Runtime.DOCKERSHIM, wanted(maxConcurrentDownloads=3))
-    assert (found.edits, found.hangups) == ((), ())
+    assert (found.files, found.hangups) == ((), ())
     assert "dockerd's default" in found.notes[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
@@ -31,7 +31,7 @@ from rollout.kubelet.runtimes.description import (
     SilentPart,
     Wanted,
 )
-from rollout.kubelet.runtimes.outcome import Part, RuntimeChange, TomlKey
+from rollout.kubelet.runtimes.outcome import Part, TomlKey
 from rollout.kubelet.values import reason
 
 _UNIT = "containerd.service"
@@ -45,7 +45,7 @@ _TRANSFER_TABLE = (
 )
 
 
-def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
+def _change(snapshot: Snapshot, wanted: Wanted) -> Change:
     """The change for these intents on this containerd: config.toml is read at its start, hosts.toml at each pull."""
     version = CONTAINERD.version(snapshot.runtimes)
     if version is None:
@@ -53,11 +53,11 @@ def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     config = configuration.load(snapshot, service.find(snapshot, _UNIT), version)
     parts = [_part(snapshot, config, setting) for _, setting in sorted(wanted.items())]
     assignments = tuple(each for part in parts for each in part.assignments)
-    edits = (*_edits(config, assignments), *(edit for part in parts for edit in part.edits))
+    files = (*_written(config, assignments), *(file for part in parts for file in part.files))
     notes = tuple(note for part in parts for note in part.notes)
     if not assignments:
-        return RuntimeChange(edits, notes=notes)
-    return RuntimeChange(edits, units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)
+        return Change(files, notes=notes)
+    return Change(files, units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)
 
 
 def _part(snapshot: Snapshot, config: Config, setting: Setting) -> Part:
@@ -137,9 +137,9 @@ def _values(snapshot: Snapshot) -> Mapping[str, Value]:
 _KEYS: Mapping[str, Callable[[Config, Setting, Row], Part]] = {DEADLINE: _deadline, DOWNLOADS: _downloads}
 
 
-def _edits(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[FileChange, ...]:
-    """One edit for each file, with all its keys."""
-    edits = []
+def _written(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[FileChange, ...]:
+    """Each file once, with all its keys."""
+    written = []
     for file in config.files:
         ours = [each for each in assignments if each.path == file.path]
         text = f"version = {file.version}\n" if config.made else file.text
@@ -147,8 +147,8 @@ def _edits(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[FileChange
             text = toml_edit.assign(text, each.keys, each.value, each.path)
         before = None if config.made else file.text.encode()
         if ours:
-            edits.append(FileChange(file.path, before, text.encode(), tuple(each.reason for each in ours)))
-    return tuple(edits)
+            written.append(FileChange(file.path, before, text.encode(), tuple(each.reason for each in ours)))
+    return tuple(written)
 
 
 def _is_hosts(path: str, text: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
@@ -34,7 +34,7 @@ from rollout.kubelet.runtimes.description import (
     Wanted,
 )
 from rollout.kubelet.runtimes.dockerd import daemon as dockerd
-from rollout.kubelet.runtimes.outcome import RuntimeChange, together
+from rollout.kubelet.runtimes.outcome import together
 from rollout.kubelet.runtimes.service import Command
 from rollout.kubelet.values import reason
 
@@ -55,30 +55,30 @@ class _Written:
     then: Command
 
 
-def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
+def _change(snapshot: Snapshot, wanted: Wanted) -> Change:
     """Its own flag, and what dockerd does for it."""
     version = CRI_DOCKERD.version(snapshot.runtimes)
     flag = (_flag_change(snapshot, wanted[DEADLINE], version),) if DEADLINE in wanted else ()
     return together(*flag, dockerd.change(snapshot, wanted))
 
 
-def _flag_change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion | None) -> RuntimeChange:
+def _flag_change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion | None) -> Change:
     """The flag and a restart of cri-docker.service, nothing where it is in force, or ``LayoutError``."""
     command = service.find(snapshot, _UNIT, _OURS)
     asked, runs = command.flag(DEADLINE_FLAG), arguments.last(command.running[1:], DEADLINE_FLAG)
     if asked is not None and direction.same(setting, asked):
-        return RuntimeChange() if runs is not None and direction.same(setting, runs.value) else _restart_only(setting)
+        return Change() if runs is not None and direction.same(setting, runs.value) else _restart_only(setting)
     if asked is None and direction.same(setting, _DEFAULT) and not setting.pin:
         if runs is not None and not direction.same(setting, runs.value):
             return _restart_only(setting)
-        return RuntimeChange(notes=(direction.by_default(setting, _DEFAULT, "cri-dockerd"),))
+        return Change(notes=(direction.by_default(setting, _DEFAULT, "cri-dockerd"),))
     written = _written(command, f"{DEADLINE_FLAG}={setting.value}")
     _prove(command, written, setting)
     before = node_files.text(snapshot.files, written.path)
     why = reason(DEADLINE_FLAG, asked or "not set", str(setting.value), setting)
     edit = FileChange(written.path, None if before is None else before.encode(), written.text.encode(), (why,))
     notes = (direction.direction(setting, asked or _DEFAULT, _origin(command)), *_traps(version))
-    return RuntimeChange(
+    return Change(
         (edit,),
         units=(_UNIT,),
         reload=written.path == _DROP_IN,
@@ -91,9 +91,9 @@ def _values(snapshot: Snapshot) -> Mapping[str, Value]:
     return {DEADLINE_FLAG: service.find(snapshot, _UNIT, _OURS).flag(DEADLINE_FLAG) or _DEFAULT}
 
 
-def _restart_only(setting: Setting) -> RuntimeChange:
+def _restart_only(setting: Setting) -> Change:
     note = f"restart only: the files ask for {DEADLINE_FLAG}={setting.value}, but the running cri-dockerd does not have it yet"
-    return RuntimeChange(units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=(note,))
+    return Change(units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=(note,))
 
 
 def _origin(command: Command) -> str:

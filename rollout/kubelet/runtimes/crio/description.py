@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
@@ -32,7 +32,6 @@ from rollout.kubelet.runtimes.description import (
     Runtime,
     Wanted,
 )
-from rollout.kubelet.runtimes.outcome import RuntimeChange
 from rollout.kubelet.runtimes.service import Command
 from rollout.kubelet.values import reason
 
@@ -52,7 +51,7 @@ class _Said:
     path: str
 
 
-def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
+def _change(snapshot: Snapshot, wanted: Wanted) -> Change:
     """The drop-in and a restart of crio, nothing where the value is in force, or ``LayoutError``."""
     version = CRIO.version(snapshot.runtimes)
     if version is None:
@@ -64,9 +63,9 @@ def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     _check_where(command)
     said = _said(snapshot, command, row)
     if said.value is not None and direction.same(setting, said.value):
-        return RuntimeChange()
+        return Change()
     if said.value is None and direction.same(setting, row.default) and not setting.pin:
-        return RuntimeChange(notes=(direction.by_default(setting, row.default, "CRI-O"),))
+        return Change(notes=(direction.by_default(setting, row.default, "CRI-O"),))
     return _written(snapshot, setting, row, said)
 
 
@@ -110,7 +109,7 @@ def _drop_ins(snapshot: Snapshot) -> tuple[str, ...]:
     return node_files.below(snapshot.files, DIRECTORY)
 
 
-def _written(snapshot: Snapshot, setting: Setting, row: Row, said: _Said) -> RuntimeChange:
+def _written(snapshot: Snapshot, setting: Setting, row: Row, said: _Said) -> Change:
     """Writes our drop-in, unless the current place would override it."""
     in_directory = said.path.startswith(f"{DIRECTORY}/")
     beaten = said.path.split("/") > DROP_IN.split("/") if in_directory else said.value is not None and said.path != MAIN
@@ -122,7 +121,7 @@ def _written(snapshot: Snapshot, setting: Setting, row: Row, said: _Said) -> Run
     why = reason(row.key, "not set" if said.value is None else str(said.value), str(setting.value), setting)
     edit = FileChange(DROP_IN, None if before is None else before.encode(), after.encode(), (why,))
     notes = (direction.direction(setting, now, said.path), *((_SHORT,) if row.default == "10s" else ()))
-    return RuntimeChange((edit,), units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)
+    return Change((edit,), units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)
 
 
 _END: Number = (2, 0, 0)

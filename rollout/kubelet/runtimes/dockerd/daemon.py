@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.plan import FileChange
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.intents import DOWNLOADS, MIRRORS
@@ -28,7 +28,6 @@ from rollout.kubelet.runtimes.description import (
     Wanted,
 )
 from rollout.kubelet.runtimes.dockerd import stand_in
-from rollout.kubelet.runtimes.outcome import RuntimeChange
 from rollout.kubelet.values import reason
 
 # One top-level key of a JSON file (dockerd's daemon.json), order and spacing kept: only its value's bytes are
@@ -143,11 +142,11 @@ _KEY = "max-concurrent-downloads"
 _DEFAULT = 3
 
 
-def change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
+def change(snapshot: Snapshot, wanted: Wanted) -> Change:
     """The key and a SIGHUP, nothing where it is in force or not wanted, or ``LayoutError``."""
     setting = wanted.get(DOWNLOADS)
     if setting is None:
-        return RuntimeChange()
+        return Change()
     command = service.find(snapshot, _UNIT)
     given = command.flag(f"--{_KEY}")
     if given is not None:
@@ -158,16 +157,16 @@ def change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     before = node_files.text(snapshot.files, path)
     now = object_of(before or "", path).get(_KEY)
     if now is not None and direction.same(setting, now):
-        return RuntimeChange()
+        return Change()
     if now is None and direction.same(setting, _DEFAULT) and not setting.pin:
-        return RuntimeChange(notes=(direction.by_default(setting, str(_DEFAULT), "dockerd"),))
+        return Change(notes=(direction.by_default(setting, str(_DEFAULT), "dockerd"),))
     after = with_member(before or "", _KEY, int(str(setting.value)), path)
     why = reason(_KEY, "not set" if now is None else str(now), str(setting.value), setting)
     edit = FileChange(path, None if before is None else before.encode(), after.encode(), (why,))
     way = direction.direction(
         setting, _DEFAULT if now is None else now, path if now is not None else "dockerd's default"
     )
-    return RuntimeChange((edit,), hangups=(_UNIT,), disruption=Disruption.RELOAD, notes=(way,))
+    return Change((edit,), hangups=(_UNIT,), disruption=Disruption.RELOAD, notes=(way,))
 
 
 def is_daemon_json(path: str, text: str) -> bool:
