@@ -140,7 +140,7 @@ surroundings_show_inhibit_delay() { # of logind, as it is in force. It is not st
 }
 
 surroundings_show_processes() { # in the control groups of the runtimes' units: how many of each name
-  local served group line base file pid name counts count rest
+  local served group line base file pid name counts count others
   for served in $m_services; do
     [ "${served#*:}" != 0 ] || continue
     processes_find_block "${served%:*}"
@@ -165,8 +165,8 @@ surroundings_show_processes() { # in the control groups of the runtimes' units: 
         case $name in '' | *[!A-Za-z0-9_./@%+=,-]*) name=other ;; esac
         case $counts in
           *" $name:"*)
-            rest=${counts#*" $name:"}
-            counts="${counts%%" $name:"*} $name:$((${rest%% *} + 1)) ${rest#* }"
+            others=${counts#*" $name:"}
+            counts="${counts%%" $name:"*} $name:$((${others%% *} + 1)) ${others#* }"
             ;;
           *) counts="$counts$name:1 " ;;
         esac
