@@ -46,7 +46,8 @@ conversation_own() { # before the first verb that writes: only root could change
 conversation_take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there are fewer
   PAYLOAD=''
   [ "$1" -gt 0 ] || return 0
-  PAYLOAD=$(dd bs="$1" count=1 iflag=fullblock 2>/dev/null)$NL # the shell itself would read ahead; a payload ends with one newline
+  PAYLOAD=$(dd bs="$1" count=1 iflag=fullblock 2>/dev/null && echo .) # the shell itself would read ahead
+  PAYLOAD=${PAYLOAD%.}
   [ "${#PAYLOAD}" -eq "$1" ]
 }
 

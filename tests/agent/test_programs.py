@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 MOST = 78
-MOST_FORKS = 76
+MOST_FORKS = 77
 """For three files, one of them new in a new folder, a reload and a restart: a conversation with apply, confirm and cleanup."""
 
 
