@@ -25,7 +25,7 @@ from benchmarks.check_kubelet import machine
 from benchmarks.figures import Row, ratio
 from benchmarks.measured import Turns
 from benchmarks.peers import PEERS
-from benchmarks.programs import programs
+from benchmarks.programs import FORKED, programs
 from benchmarks.real_nodes import APPLY, EMERGENCY, FLOOR
 from benchmarks.results import Found, Part, comparison
 
@@ -200,10 +200,16 @@ def large(sizes: Sizes) -> Found:
 
 def agent(_sizes: Sizes) -> Found:
     with tempfile.TemporaryDirectory() as name:
-        found = programs(Path(name))
+        found = dict(programs(Path(name)))
+    forks = found.pop(FORKED)
     most = sorted(found.items(), key=lambda each: -each[1])
     note = ", ".join(f"{times} {what}" for what, times in most[:8])
-    return Found((Row("programs of apply, confirm and cleanup", sum(found.values()), 80, "", note=note),))
+    return Found(
+        (
+            Row("programs of apply, confirm and cleanup", sum(found.values()), 80, "", note=note),
+            Row("processes that their shells fork", forks, 80, "", note="for these programs and for subshells"),
+        )
+    )
 
 
 def start(_sizes: Sizes) -> Found:

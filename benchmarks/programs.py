@@ -1,7 +1,8 @@
 """How many programs the agent starts on a node in an apply, its confirm and the cleanup, in one conversation after the claim.
 
 ``strace`` follows the agent on a node in a folder, and each successful ``execve`` counts. Not counted: what a stand-in of the tests
-starts, ``sleep``, and the second of the two programs that the stand-in of ``timeout`` is.
+starts, ``sleep``, and the second of the two programs that the stand-in of ``timeout`` is. The processes that the agent's shells fork are
+counted beside them (``FORKED``): for programs but ``sleep``, and for subshells.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from rollout.kubelet.agent import agent_call, conversation
 from rollout.kubelet.agent.agent_call import Claim, PullsFound
 from tests.agent.node import PROGRAM, Node, order
 
+FORKED = "(forks)"
 _LINE = re.compile(r"(?P<pid>\d+) +(?:<\.\.\. )?(?P<call>\w+)(?:\(| resumed>)(?P<rest>.*) = (?P<result>-?\d+)")
 
 
 def programs(folder: Path) -> Mapping[str, int]:
-    """Name of a program → how often it was started: by the conversation's start and by each verb but the claim."""
+    """Name of a program → how often it was started, and ``FORKED``: by the conversation's start and by each verb but the claim."""
     claim = agent_call.status(PROGRAM, claim=Claim(1, "run-1"), sudo=False, deadline=60)
     whole = replace(order(), pulls=PullsFound.REFUSE, measured=tuple(file.path for file in order().change.files))
     verbs = (
@@ -55,14 +57,19 @@ def _conversation(folder: Path, asked: Sequence[RemoteCommand]) -> tuple[Node, C
 
 
 def _started(trace: str, standins: str) -> Iterator[str]:
-    """The names of the programs that count."""
+    """The names of the programs that count, and ``FORKED`` for each process that a shell forks."""
     calls = list(_calls(trace))
     parents = {child: pid for pid, child, _ in calls if child}  # a child may run before its parent's call has ended
     inside: set[str] = set()
     waits: set[str] = set()
+    timeouts: set[str] = set()
+    asleep = {pid for pid, _, path in calls if path.endswith("/sleep")}
     for pid, child, path in calls:
+        if child and child not in asleep and pid not in timeouts and not _below(pid, parents, inside):
+            yield FORKED
         if not child and not _below(pid, parents, inside):
             name = path.rpartition("/")[2]
+            timeouts |= {pid} if name == "timeout" else set()
             if path.startswith(standins) and name not in ("sh", "timeout"):
                 inside.add(pid)
             if name not in ("sleep", "timeout") or (name == "timeout" and pid not in waits):

@@ -115,7 +115,7 @@ guard_remove_boot_unit() { # FOLDER…: these folders of ours; and the boot unit
   done
   # shellcheck disable=SC2086 # a list of paths
   [ -z "$gone" ] || rm -rf $gone
-  [ ! -e "$HIDDEN" ] || restarts_show_boot_unit
+  [ ! -d "${HIDDEN%/*}" ] || restarts_show_boot_unit
   [ ! -e "$T/made-wants" ] || [ ! -d "${WANTED%/*}" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 
@@ -208,7 +208,7 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
   next=${u_block##*NextElapseUSecMonotonic=}
   case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
   processes_look_up "$BOOT_UNIT"
-  [ "$u_file" = enabled ] || [ "$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)" = enabled ] || return 1 # it may remember an older file
+  [ "$u_file" = enabled ] || [ "$(lastly 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)" = enabled ] || return 1 # it may remember an older file
   guard_is_reached || return 1
   for name in $units_of_guard; do
     guard_has_its_own "$name" || return 1
@@ -282,7 +282,7 @@ guard_is_reached() { # the next boot reaches basic.target, as systemd itself res
   local needed
   ! guard_needs default.target basic.target || return 0
   ! guard_needs default.target multi-user.target || ! guard_needs multi-user.target basic.target || return 0
-  for needed in $(bounded 10 systemctl list-dependencies --plain --no-pager default.target 2>/dev/null); do
+  for needed in $(lastly 10 systemctl list-dependencies --plain --no-pager default.target 2>/dev/null); do
     [ "$needed" != basic.target ] || return 0
   done
   return 1

@@ -156,7 +156,7 @@ health_is_proven() { # compared with what was remembered before the restart; the
   case $NL$PAYLOAD in *"${NL}argument "*)
     homes_command_line "$pid"
     n_words=$NL$n_words$NL
-    each argument processes_has_argument || return 1
+    processes_has_arguments || return 1
     ;;
   esac
   # after a revert (no payload) the files are whatever they were before the change; without a restart they were not read

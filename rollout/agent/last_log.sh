@@ -11,7 +11,7 @@ last_log_tell() { # SINCE, in milliseconds since boot. After a revert that resta
   done
   said='' count=0 ended=''
   IFS=$NL
-  for line in $(bounded 3 journalctl -q -b --no-pager -o short-monotonic -n 400 -u "$logged" 2>/dev/null); do
+  for line in $(lastly 3 journalctl -q -b --no-pager -o short-monotonic -n 400 -u "$logged" 2>/dev/null); do
     ! last_log_is_between "$1" "$h_given_at" "$line" || last_log_keep_line "${line#*] }"
   done
   unset IFS

@@ -84,13 +84,5 @@ managers_show_managers() { # what else configures this node, or owns its kubelet
 }
 
 managers_show_hard_links() { # of the files just shown: other names of the same file. A change replaces the file, so that these keep the old bytes
-  local linked line
-  linked=''
-  IFS=$NL
-  # shellcheck disable=SC2086 # a list of paths
-  for line in $(unset IFS && stat -c '%h %n' -- $x_present 2>/dev/null); do
-    case $line in 1\ *) ;; *) linked="$linked ${line#* "$R"}" ;; esac
-  done
-  unset IFS
-  [ -z "$linked" ] || say "fact hard-links${linked}"
+  [ -z "$x_linked" ] || say "fact hard-links${x_linked}"
 }

@@ -98,7 +98,7 @@ measure_read_kubelet_log() { # into `l_lenient`, wherever the log is; empty if n
   local line
   [ "$m_pid" != 0 ] || return 0
   if [ -z "$l_lenient" ] && [ "$q_readable" = 1 ] && ! processes_is_thrown_away "$m_pid"; then # a runtime that logs much may have displaced it
-    line=$(bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 1 "_PID=$m_pid" _UID=0 2>/dev/null)
+    line=$(lastly 8 journalctl -q -b --no-pager -o short-monotonic -n 1 "_PID=$m_pid" _UID=0 2>/dev/null)
     if processes_logged_at "$line" && [ "$l_moment" -ge "$q_since" ]; then l_lenient=0; fi
   fi
   processes_find_logs "$m_pid"

@@ -90,11 +90,11 @@ processes_look_up() { # UNIT: as look, in the last answer
 processes_find_listener() { # PORT PID: into `h_host` the address at which this process listens for requests of this node; else `h_health` is why it is not known:
   # refused, not-its-own (another process listens), or not-observed. Any user may listen on a free port. So the kernel's table names the
   # listening sockets (address and port in hexadecimal, state 0A, inode), and the descriptors of the process show which are its own
-  local sockets hex held exact wide foreign line
+  local sockets held exact wide foreign line
   h_host='' h_health=not-observed
   [ -r "$R/proc/net/tcp" ] || return
-  hex=$(printf %04X "$1")
-  sockets=$(grep -h -e ": [0-9A-F]*:$hex 0*:0000 0A " "$R/proc/net/tcp" "$R/proc/net/tcp6" 2>/dev/null)
+  hexadecimal "$1"
+  sockets=$(grep -h -e ": [0-9A-F]*:$w_digits 0*:0000 0A " "$R/proc/net/tcp" "$R/proc/net/tcp6" 2>/dev/null)
   h_health=refused
   [ -n "$sockets" ] || return
   held=$(ls -ln "$R/proc/$2/fd/" 2>/dev/null)$NL h_health=not-observed
@@ -291,7 +291,7 @@ processes_read_logs() { # PID STARTED: the files in `l_files`, as `pulls_read_jo
   for log in $l_files; do
     l_ignored=0 l_loaded=0
     IFS=$NL
-    for line in $(bounded 8 tail -c 67108864 -- "$log" 2>/dev/null | sed -n -e '/lenient decoding/b cut' -e '/Kubelet version/b cut' \
+    for line in $(lastly 8 tail -c 67108864 -- "$log" 2>/dev/null | sed -n -e '/lenient decoding/b cut' -e '/Kubelet version/b cut' \
       -e '/] Version: v/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p); do
       ! processes_is_said_by "$1" "$first" "$line" || processes_count_notice "$line"
     done
@@ -305,7 +305,7 @@ processes_read_logs() { # PID STARTED: the files in `l_files`, as `pulls_read_jo
 processes_is_read() { # PID SINCE FILE: this process wrote one of its last lines
   local line
   IFS=$NL
-  for line in $(bounded 8 tail -n 20 -- "$3" 2>/dev/null); do
+  for line in $(lastly 8 tail -n 20 -- "$3" 2>/dev/null); do
     ! processes_is_said_by "$1" "$2" "$line" || { unset IFS && return; }
   done
   unset IFS
@@ -317,7 +317,7 @@ processes_count_lenient() { # UNIT PID STARTED: how often this process warned th
   l_lenient='' l_configured=0 l_ignored=0 l_loaded=0
   is_number "$3" || return 0
   if ! processes_is_thrown_away "$2"; then
-    lines=$(bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 50000 "_PID=$2" _UID=0 "_SYSTEMD_UNIT=$1" 2>/dev/null |
+    lines=$(lastly 8 journalctl -q -b --no-pager -o short-monotonic -n 50000 "_PID=$2" _UID=0 "_SYSTEMD_UNIT=$1" 2>/dev/null |
       sed -n -e '/lenient decoding/b cut' -e '/Kubelet version/b cut' -e '/] Version: v/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p)
     IFS=$NL
     for line in $lines; do
@@ -340,14 +340,26 @@ processes_mentions() { # PID PATTERN: its command line contains it; needs no pro
   case $line in *$2*) ;; *) return 1 ;; esac
 }
 
-processes_has_argument() { # BASE64: it is one word of the process's command line
-  local decoded
+processes_note_argument() { # BASE64: into `p_arguments`, for printf
   escape "$1"
+  p_arguments="$p_arguments$w_escaped\\001"
+}
+
+processes_has_arguments() { # of the payload: each is one word of the process's command line; one process decodes all. Else `why`
+  local decoded argument
+  p_arguments='\001'
+  each argument processes_note_argument
   # shellcheck disable=SC2059 # made of octal numbers
-  decoded=$(printf "$w_escaped")
-  case $n_words in *"$NL$decoded$NL"*) ;; *)
-    why="an argument is missing from its command line"
-    return 1
-    ;;
-  esac
+  decoded=$(printf "$p_arguments")
+  IFS=${decoded%"${decoded#?}"} # no word of a command line has it
+  # shellcheck disable=SC2086 # split into arguments
+  set -- ${decoded#?}
+  unset IFS
+  for argument in "$@"; do
+    case $n_words in *"$NL$argument$NL"*) ;; *)
+      why="an argument is missing from its command line"
+      return 1
+      ;;
+    esac
+  done
 }

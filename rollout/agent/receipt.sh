@@ -5,10 +5,10 @@ receipt_here() { # TX: its folder
 }
 
 receipt_load() { # TX: its receipt into r_…; false if it has none
-  local line
   receipt_here "$1"
-  r_text=''
-  [ ! -f "$T/receipt" ] || [ -L "$T" ] || while IFS= read -r line; do r_text=$r_text$line$NL; done <"$T/receipt"
+  w_contents=''
+  [ -L "$T" ] || contents "$T/receipt"
+  r_text=$w_contents
   receipt_parse
 }
 
@@ -57,7 +57,7 @@ receipt_parse() { # `r_text` into r_…; false if it has no state
   done
   unset IFS
   [ "$r_limit" -gt 0 ] || r_limit=$((r_deadline + 150000)) # written by an earlier version
-  [ -n "$r_program" ] || r_program=$(command -v kubelet) # an earlier version found it on PATH only
+  [ -n "$r_program" ] || ! find_program kubelet || r_program=$w_program # an earlier version found it on PATH only
   [ -n "$r_state" ]
 }
 

@@ -84,7 +84,7 @@ restarts_reload() { # else `why`. Without the boot unit: once systemd has it in 
   # first in its search hides the link (since systemd 234); it is gone before the next boot, as all of /run is
   local reloaded
   [ "$r_reload" != 0 ] || return 0
-  mkdir -p "${HIDDEN%/*}" 2>/dev/null && true 2>/dev/null >"$HIDDEN"
+  { [ -d "${HIDDEN%/*}" ] || mkdir -p "${HIDDEN%/*}" 2>/dev/null; } && true 2>/dev/null >"$HIDDEN"
   bounded 30 systemctl daemon-reload >/dev/null 2>&1
   reloaded=$?
   restarts_show_boot_unit

@@ -139,7 +139,7 @@ revert_fully() { # CAUSE HOW: revert to the end; HOW is restart, or files at boo
   r_state=reverted
   case $2,$was,$1 in files,* | *,confirmed,asked) guard_remove_boot_unit ;; *) guard_disarm ;; esac # an earlier confirm has stopped the timer and the watch
   times=''
-  [ "$v_how" != nothing ] || times=$(cat "$T/times" 2>/dev/null)
+  [ "$v_how" != nothing ] || { contents "$T/times" && times=$w_contents; }
   revert_tidy
   staging_keep_times "$times"
 }
@@ -190,7 +190,7 @@ revert_tell_stuck() { # of the loaded transaction
 
 revert_attributes() { # why the first of `v_kept` cannot be renamed, if that is known
   local attributes
-  attributes=$(bounded 5 lsattr -d -- "$R${v_kept%% *}" 2>/dev/null)
+  attributes=$(lastly 5 lsattr -d -- "$R${v_kept%% *}" 2>/dev/null)
   case ${attributes%% *} in
     *i*) printf 'is immutable; clear that with: chattr -i' ;;
     *a*) printf 'may only be appended to; clear that with: chattr -a' ;;

@@ -37,13 +37,21 @@ shown_files_file_time() { # SECONDS.FRACTION since 1970 into `l_moment`, in mill
 shown_files_show_stale() { # the files that changed after the start of the process that reads them at its start
   local memories x_present line x_stats
   [ -n "$m_begun" ] || return 0
-  m_dates=$(printf %s "$m_dates" | date -f - +%s 2>/dev/null)
-  memories=$NL x_present=''
-  [ ! -f "$S/touched" ] || memories=$NL$(cat "$S/touched" 2>/dev/null)$NL
+  m_dates=$(
+    date -f - +%s 2>/dev/null <<DATES
+${m_dates%"$NL"}
+DATES
+  )
+  contents "$S/touched"
+  memories=$NL$w_contents x_present=''
   IFS=$NL
-  for line in $n_reads; do [ ! -f "$R${line#* }" ] || x_present="$x_present$R${line#* }$NL"; done
+  for line in $n_reads; do
+    line=$R${line#* }
+    case $NL$x_times$x_present in *" $line$NL"* | *"$NL$line$NL"*) ;; *) [ ! -f "$line" ] || x_present="$x_present$line$NL" ;; esac
+  done
+  x_stats=$x_times
   # shellcheck disable=SC2086 # a list of paths
-  x_stats=$(stat -L -c '%i %.9Y %.9Z %n' -- $x_present 2>/dev/null)
+  [ -z "$x_present" ] || x_stats=$x_stats$(stat -L -c '%i %.9Y %.9Z %n' -- $x_present 2>/dev/null)
   unset IFS
   for _ in 1 2 3 4 5; do # a change right after a start may be one right before it: the clocks are read again
     shown_files_find_stale
@@ -106,17 +114,18 @@ shown_files_is_stale() { # INODE MTIME CTIME of `path`; then also `x_how`, `x_si
   [ "$l_moment" -lt "$began" ] || x_how=edited x_since=$(((l_moment - began + 50) / 1000))
 }
 
-shown_files_show() { # with|without: a line for each path in `m_list`
+shown_files_show() { # with|without: a line for each path in `m_list`. Into `x_times` the inode and the times of each regular file, and into
+  # `x_linked` those with more than one name
   local x_spare path x_stats x_batch x_batched
   x_present='' x_spare=3145728 # bytes of content: an answer has a size limit too
   for path in $m_list; do [ ! -f "$R$path" ] || [ -L "$R$path" ] || x_present="$x_present $R$path"; done
-  x_stats=''
+  x_stats='' x_times='' x_linked=''
   if [ -n "$x_present" ]; then # one line each in both, in this order, but for files that were removed meanwhile
     # shellcheck disable=SC2086 # a list of paths
     [ "$f_digested" = "$x_present" ] || files_digest $x_present # an apply has just done so
     f_sums=${f_sums#"$NL"}
     # shellcheck disable=SC2086 # a list of paths
-    x_stats=$(stat -c '%n %a %u:%g %s' -- $x_present 2>/dev/null)$NL
+    x_stats=$(stat -c '%n %a %u:%g %s %h %i %.9Y %.9Z' -- $x_present 2>/dev/null)$NL
   fi
   x_batch='' x_batched=0
   for path in $m_list; do shown_files_show_one "$1" "$path"; done
@@ -132,7 +141,7 @@ shown_files_show_batch() { # the content of the files with lines that end with `
 }
 
 shown_files_show_one() { # with|without PATH
-  local kind sum details line size content
+  local kind sum details line size content path
   kind=other sum='' details=''
   [ ! -d "$R$2" ] || kind=directory
   [ ! -f "$R$2" ] || kind=regular
@@ -147,7 +156,11 @@ shown_files_show_one() { # with|without PATH
     say "file $kind - - - - $2 -"
     return
   fi
-  size=${details##* } content=-
+  # shellcheck disable=SC2086 # split into words
+  set -- "$1" "$2" $details
+  details="$3 $4 $5" size=$5 content=-
+  [ "$6" = 1 ] || x_linked="$x_linked $2"
+  x_times="$x_times$7 $8 $9 $R$2$NL"
   if [ "$1" = with ] && [ "$size" -le 131072 ] && [ "$size" -gt 0 ] && [ "$size" -le "$x_spare" ]; then
     [ $((x_batched + size)) -le 131072 ] || shown_files_show_batch
     content=+ x_spare=$((x_spare - size)) x_batched=$((x_batched + size)) x_batch="$x_batch $R$2"

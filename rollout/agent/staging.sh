@@ -41,7 +41,8 @@ staging_abandon() { # nothing was renamed; remove all traces of this transaction
   revert_unstage || unstaged=0
   revert_remove_all_made
   revert_flush_near
-  times=$(cat "$T/times" 2>/dev/null)
+  contents "$T/times"
+  times=$w_contents
   [ "$g_stopped$unstaged" != 11 ] || rm -rf "$T"
   staging_keep_times "$times"
   until=$kept_until
@@ -58,7 +59,8 @@ staging_note_times() { # when the targets last changed, before our hard link cha
 staging_keep_times() { # LINES of `times`: of files that only our links have touched since. Best effort: a forgotten file counts as changed
   local entries line path left current lines l_moment
   [ -n "$1" ] || return 0
-  lines='' entries=$NL$(cat "$S/touched" 2>/dev/null)$NL
+  contents "$S/touched"
+  lines='' entries=$NL$w_contents
   IFS=$NL
   for line in $1; do
     unset IFS
@@ -76,7 +78,8 @@ staging_keep_times() { # LINES of `times`: of files that only our links have tou
 
 staging_remember_times() { # LINES, INODE CTIME TIME PATH: a file with this inode and ctime counts as changed at TIME
   local entries line lines
-  lines=$1$NL entries=$(cat "$S/touched" 2>/dev/null)
+  contents "$S/touched"
+  lines=$1$NL entries=$w_contents
   IFS=$NL
   for line in $entries; do
     case $NL$lines in *" ${line#* * * }$NL"*) ;; *) lines="$lines$line$NL" ;; esac
@@ -218,7 +221,8 @@ staging_is_as_ordered() { # N PATH BEFORE AFTER MODE BASE64
 }
 
 staging_find_kubelet() { # PID: the program that its unit starts, into `s_program`: the running one, or, if that may be an interpreter, the one on PATH
-  s_program=$(command -v kubelet) || s_program=none
+  find_program kubelet || w_program=none
+  s_program=$w_program
   # shellcheck disable=SC3013 # dash, bash and busybox have -ef
   [ ! "$s_program" -ef "$R/proc/$1/exe" ] || return 0
   s_program=$(readlink "$R/proc/$1/exe" 2>/dev/null) || s_program=''
@@ -228,7 +232,8 @@ staging_find_kubelet() { # PID: the program that its unit starts, into `s_progra
     */kubelet) ;;
     *) ! command -v kubelet >/dev/null || s_program=kubelet ;;
   esac
-  s_program=$(command -v "${s_program:-kubelet}") || s_program=''
+  find_program "${s_program:-kubelet}" || w_program=''
+  s_program=$w_program
 }
 
 staging_mark_kubelet() { # PROGRAM: which kubelet this is, without running it
@@ -240,8 +245,9 @@ staging_mark_kubelet() { # PROGRAM: which kubelet this is, without running it
 
 staging_make() { # everything that is needed later, and the boot unit; durable when this returns true. `staging_failed_step` has the reason of a failure
   guard_runtime_folders
+  [ "$r_reload" = 0 ] || g_folders="$g_folders ${HIDDEN%/*}" # for the reload to come
   # shellcheck disable=SC2086 # a list of paths
-  why=$({ mkdir -p "$T/next" "$SYSTEM/$BOOT_UNIT.d" $g_folders && true >"$T/next/why"; } 2>&1) && staging_make_all 2>"$T/next/why"
+  why=$(mkdir -p "$T/next" "$SYSTEM/$BOOT_UNIT.d" $g_folders 2>&1) && { true >"$T/next/why"; } 2>/dev/null && staging_make_all 2>"$T/next/why"
 }
 
 staging_failed_step() { # into `s_reference` and `why`: what the step that failed reported, by the name that Linux gives to its error

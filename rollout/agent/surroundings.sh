@@ -1,6 +1,6 @@
 # ------------------------------------------------------------------------------------- what settings may need on this node
 
-# For a snapshot. The shell reads all of it but the sockets, the free space and logind's delay: a program each. A name outside the alphabet of
+# For a snapshot. The shell reads all of it but sockets and kernel settings, the free space and logind's delay: a program each. A name outside the alphabet of
 # paths is left out, and a list ends at 256 names. What cannot be read has no line: it is unknown.
 
 surroundings_show() { # behind the units and the homes
@@ -9,7 +9,6 @@ surroundings_show() { # behind the units and the homes
   surroundings_show_sockets
   surroundings_show_manifests
   surroundings_show_devices
-  surroundings_show_sysctls
   surroundings_show_swaps
   surroundings_show_inhibit_delay
   surroundings_show_processes
@@ -52,25 +51,37 @@ surroundings_show_cgroups() { # at the top, and slices in a slice. Of v1 those t
   surroundings_tell cgroups
 }
 
-surroundings_show_sockets() { # that a process listens at; and from the kubelet's file the folder of its static pods, into `y_static`: one program
-  local lines line word
+surroundings_show_sockets() { # that a process listens at; kernel settings that a kubelet may require; and from the kubelet's file the folder of its
+  # static pods, into `y_static`: one program for all. A shell cannot read a kernel setting: behind its first byte the kernel shows none
+  local lines line word path
   surroundings_begin
   y_static=''
-  lines=$(grep -h -s -e '^[ "]*staticPodPath"* *:' -e ' 00010000 0001 01 *[0-9]* /[^ ]*\.sock$' "$R$n_config" "$R/proc/net/unix")
+  set --
+  for path in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes; do
+    set -- "$@" "$R/proc/sys/$path"
+  done
+  lines=$(grep -H -s -e '^[ "]*staticPodPath"* *:' -e ' 00010000 0001 01 *[0-9]* /[^ ]*\.sock$' -e '^-*[0-9][0-9]*$' "$R$n_config" "$R/proc/net/unix" "$@")
   IFS=$NL
   for line in $lines; do
     unset IFS
-    word=${line##* } # a short line
     case $line in
-      *staticPodPath*:*)
-        word=${line#*:}
+      "$R/proc/sys/"*:*)
+        path=${line#"$R/proc/sys/"}
+        word=${path#*:} path=${path%%:*}
+        ! is_number "${word#-}" || say "sysctl $path $word"
+        ;;
+      "$R/proc/net/unix:"*/*)
+        word=${line##* } # a short line
+        [ ! -S "$R$word" ] || surroundings_add "$word" # else it is one of another mount namespace
+        ;;
+      "$R$n_config:"*staticPodPath*:*)
+        word=${line#*staticPodPath*:}
         word=${word%%#*}
         # shellcheck disable=SC2086 # split into words
         set -- $word
         word=${1-} word=${word%,} word=${word#[\"\']} word=${word%[\"\']}
         y_static=$word
         ;;
-      *) [ ! -S "$R$word" ] || surroundings_add "$word" ;; # else it is one of another mount namespace
     esac
   done
   unset IFS
@@ -111,14 +122,6 @@ surroundings_show_devices() { # of NVIDIA's driver
   surroundings_tell devices
 }
 
-surroundings_show_sysctls() { # that a kubelet may require
-  local name value
-  for name in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes; do
-    read -r value 2>/dev/null <"$R/proc/sys/$name" || continue
-    ! is_number "${value#-}" || say "sysctl $name $value"
-  done
-}
-
 surroundings_show_swaps() { # in use
   local device kind size used
   [ -r "$R/proc/swaps" ] || return 0
@@ -140,7 +143,7 @@ surroundings_show_inhibit_delay() { # of logind, as it is in force. It is not st
 }
 
 surroundings_show_processes() { # in the control groups of the runtimes' units: how many of each name
-  local served group line base file pid name counts count rest
+  local served group line base file pid name counts count others
   for served in $m_services; do
     [ "${served#*:}" != 0 ] || continue
     processes_find_block "${served%:*}"
@@ -165,8 +168,8 @@ surroundings_show_processes() { # in the control groups of the runtimes' units: 
         case $name in '' | *[!A-Za-z0-9_./@%+=,-]*) name=other ;; esac
         case $counts in
           *" $name:"*)
-            rest=${counts#*" $name:"}
-            counts="${counts%%" $name:"*} $name:$((${rest%% *} + 1)) ${rest#* }"
+            others=${counts#*" $name:"}
+            counts="${counts%%" $name:"*} $name:$((${others%% *} + 1)) ${others#* }"
             ;;
           *) counts="$counts$name:1 " ;;
         esac

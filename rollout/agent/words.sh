@@ -138,6 +138,36 @@ each() { # KIND FUNCTION: call FUNCTION with the words of each payload line of t
   done
 }
 
+contents() { # FILE: its lines into `w_contents`; none if it is not there. For short files: a shell reads a byte at a time
+  local line
+  w_contents=''
+  [ ! -f "$1" ] || while IFS= read -r line; do w_contents=$w_contents$line$NL; done 2>/dev/null <"$1"
+}
+
+find_program() { # NAME: its path into `w_program`; false if there is none. `command -v` in a substitution costs a process
+  local folder
+  case $1 in */*) w_program=$1 && [ -f "$1" ] && [ -x "$1" ] && return ;; esac
+  IFS=:
+  for folder in $PATH; do
+    unset IFS
+    w_program=$folder/$1
+    if [ -f "$w_program" ] && [ -x "$w_program" ]; then return 0; fi
+  done
+  unset IFS
+  w_program=''
+  return 1
+}
+
+hexadecimal() { # NUMBER below 65536: four digits, into `w_digits`
+  local rest
+  rest=$1 w_digits=''
+  while [ "${#w_digits}" -lt 4 ]; do
+    set -- 0 1 2 3 4 5 6 7 8 9 A B C D E F
+    shift $((rest % 16))
+    w_digits=$1$w_digits rest=$((rest / 16))
+  done
+}
+
 born() { # PID: its start time, which with the number identifies a process; also its parent, its state and its name
   local stat
   p_born='' p_parent='' p_state='' p_name=''

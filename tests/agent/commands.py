@@ -9,6 +9,7 @@ from dataclasses import dataclass
 _WORD = re.compile(r"[A-Za-z_][\w.-]*")
 _BEFORE_COMMANDS = {"if", "then", "elif", "else", "while", "until", "do", "command", "exec"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_HERE = re.compile(r"<<([A-Z]+)")
 _CALLBACK = re.compile(r"each \w+ ([a-z_]+)")
 
 
@@ -71,6 +72,10 @@ def commands(text: str) -> Iterator[Command]:
             else:
                 expected, pattern = True, False
             place += 1
+        elif found := _HERE.match(text, place):
+            end = text.index(f"\n{found[1]}\n", found.end())
+            text = text[: found.end()] + " " * (end + 1 + len(found[1]) - found.end()) + text[end + 1 + len(found[1]) :]
+            place = found.end()
         elif char in " \t":
             place += 1
         elif expected and (found := _ASSIGNMENT.match(text, place)):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.programs import programs
+from benchmarks.programs import FORKED, programs
 from rollout.core.model.report import Outcome, Report
 from rollout.core.run.events import Trigger, trigger_of
 from rollout.kubelet.agent import agent_call
@@ -139,7 +139,7 @@ def _is_whole(node: Node) -> bool:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)")
 def test_the_table_has_every_program_of_a_change(tmp_path: Path) -> None:
-    assert set(programs(tmp_path)) <= {*TOOLS, *ELSEWHERE}
+    assert set(programs(tmp_path)) <= {*TOOLS, *ELSEWHERE, FORKED}
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,14 @@ def test_kernel_settings_that_are_numbers(node: Node) -> None:
     }
 
 
+def test_a_kernel_setting_is_read_whole_from_the_kernel_itself(node: Node) -> None:
+    """Behind its first byte the kernel shows none: a shell's ``read`` gets one digit."""
+    name = "kernel/keys/root_maxkeys"
+    node.at(f"/proc/sys/{name}").parent.mkdir(parents=True)
+    node.at(f"/proc/sys/{name}").symlink_to(f"/proc/sys/{name}")
+    assert around(node).sysctls == {"kernel.keys.root_maxkeys": Path(f"/proc/sys/{name}").read_text().strip()}
+
+
 @pytest.mark.parametrize(
     "line", ["staticPodPath: /data/pods", "staticPodPath: '/data/pods'  # ours", '"staticPodPath": "/data/pods/",']
 )

@@ -44,6 +44,22 @@ def test_the_snapshot_sees_the_node_as_kubeadm_made_it(on_node: OnNode) -> None:
     assert found.machine_id == (on_node.read("/etc/machine-id") or "").strip()
 
 
+def test_the_snapshot_sees_what_settings_may_need_on_the_node(on_node: OnNode) -> None:
+    found = on_node.snapshot().surroundings
+    assert found is not None
+    assert found.kubelet_root == "/var/lib/kubelet"
+    assert (found.has_cgroup("/system.slice"), found.has_cgroup("/kube-reserved.slice")) == (True, False)
+    assert found.sockets is not None
+    assert found.sockets.whole
+    assert found.swaps is not None
+    assert found.sysctls.keys() >= {"vm.overcommit_memory", "vm.panic_on_oom", "kernel.panic", "kernel.panic_on_oops"}
+    room = found.room("kubelet")
+    assert room is not None
+    kind, blocks, free = on_node.node.exec("stat", "-f", "-c", "%T %b %a", "/var/lib/kubelet").split()
+    assert (room.kind, room.size > 0, 0 < room.free <= room.size) == (kind, int(blocks) > 0, int(free) > 0)
+    assert [each.folder for each in found.manifests] == ["/etc/kubernetes/manifests"]
+
+
 def test_apply_then_confirm_then_revert(on_node: OnNode) -> None:
     report = on_node.apply("tx-1", {CONFIG_PATH: NEW_CONFIG, FLAGS_PATH: NEW_FLAGS}, arguments=(DEADLINE_FLAG,))
     assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
