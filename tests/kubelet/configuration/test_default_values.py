@@ -42,6 +42,11 @@ def test_a_default(name: str, minor: int, value: Value) -> None:
     assert defaulting.defaults(minor)[name] == value
 
 
+def test_memory_is_not_throttled_by_default_from_1_37_on() -> None:
+    assert "memoryThrottlingFactor" in defaulting.defaults(36)
+    assert "memoryThrottlingFactor" not in defaulting.defaults(37)
+
+
 def test_thresholds_of_eviction() -> None:
     before, after = (defaulting.defaults(minor)["evictionHard"] for minor in (29, 30))
     assert isinstance(before, dict)

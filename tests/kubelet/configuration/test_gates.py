@@ -30,6 +30,10 @@ MINORS = fields.known_minors()
         ("ContextualLogging", 24, Stage.ALPHA, False, False),  # component-base's
         ("ContextualLogging", 30, Stage.BETA, True, False),
         ("ComponentSLIs", 27, Stage.BETA, True, False),
+        ("MemoryQoS", 36, Stage.ALPHA, False, False),
+        ("MemoryQoS", 37, Stage.BETA, True, False),
+        ("NodeDeclaredFeatures", 37, Stage.GA, True, True),  # kube-scheduler's
+        ("DefaultPodSysctls", 37, Stage.ALPHA, False, False),
         ("WatchListClient", 30, Stage.BETA, False, False),  # client-go's
         ("APIServerTracing", 27, Stage.BETA, True, False),  # the API server's library is in a kubelet too
     ],
