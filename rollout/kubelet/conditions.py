@@ -1,8 +1,8 @@
 """What must hold of a node's values for a row of a table: the language that known defects and effects share.
 
 A condition is ``{PATH: {TEST: VALUE}}``, and all of them must hold. PATH is a field (``authentication.anonymous.enabled``),
-a kubelet flag (``--v``), ``gate:NAME``, ``runtime:KEY`` (a key of the runtime's configuration) or ``fact:NAME`` (of the
-snapshot). A value that cannot be observed makes a condition unknown: ``None``, which is neither true nor false.
+a kubelet flag (``--v``), ``gate:NAME``, ``minor`` (of the kubelet: 31 is 1.31), ``runtime:KEY`` (a key of the runtime's
+configuration) or ``fact:NAME`` (of the snapshot). A value that cannot be observed makes a condition unknown: ``None``, which is neither true nor false.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class NodeValues:
 
     def at(self, path: str) -> object:
         """The value, ``None`` where it is not set, ``UNKNOWN`` where that cannot be observed."""
+        if path == "minor":
+            return self.minor
         kind, _, name = path.rpartition(":")
         if kind == "gate":
             written = self.effective.get("featureGates")

@@ -35,6 +35,8 @@ def values(**effective: Value) -> NodeValues:
         ({"kubeReservedCgroup": {"above": 3}}, False),
         ({"--v": {"is": 4}}, True),
         ({GATE: {"is": True}}, True),
+        ({"minor": {"above": 19}}, True),
+        ({"minor": {"above": 37}}, False),
         ({"runtime:image_pull_progress_timeout": {"is": "0s"}}, True),
         ({"fact:cgroup": {"is": "v1"}}, False),
         ({"fact:kernel": {"is": "6.1"}}, None),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
-from rollout.kubelet.configuration.flag_values import is_label_value, is_qualified_name
+from rollout.kubelet.configuration.flag_values import is_label_value, is_qualified_name, is_subdomain
 from rollout.kubelet.configuration.flags import FlagError, Flags, field_path, parse, parse_again
 from rollout.kubelet.configuration.outcome import Sources
 
@@ -95,6 +95,10 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
     message = mistake(flags.values.get("--node-labels") or {}, findings.minor)
     if message:
         raise findings.stop("bad-label", wrapped(findings, doing, message))
+    name = flags.text("--hostname-override").strip().lower()
+    if name and not is_subdomain(name) and flags.text("--cloud-provider") in {"", "external"}:
+        text = f"the API server refuses a Node with the name `{name}`: the kubelet starts, and is never registered"
+        findings.doubt("bad-node-name", text, "")
     return flags
 
 

@@ -62,8 +62,8 @@ Set = Callable[[str, Any], Any]
 """The given text and the value so far (``None`` at first) → the new value; ``GoValueError`` with Go's text."""
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_LONGEST_PREFIX = 253
+_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_LONGEST_SUBDOMAIN = 253
 _TAINTS_ADD_SINCE = 23
 """From this minor on the flag sets the field ``registerWithTaints``."""
 
@@ -74,9 +74,12 @@ EFFECTS = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
 def is_qualified_name(text: str) -> bool:
     """``IsQualifiedName`` of apimachinery: the key of a label or a taint."""
     prefix, separated, name = text.rpartition("/")
-    if separated and not (_PREFIX.fullmatch(prefix) and len(prefix) <= _LONGEST_PREFIX):
-        return False
-    return bool(_NAME.fullmatch(name))
+    return (not separated or is_subdomain(prefix)) and bool(_NAME.fullmatch(name))
+
+
+def is_subdomain(text: str) -> bool:
+    """``IsDNS1123Subdomain``: the name of a Node, or the prefix of a key."""
+    return bool(_SUBDOMAIN.fullmatch(text)) and len(text) <= _LONGEST_SUBDOMAIN
 
 
 def is_label_value(text: str) -> bool:

@@ -7,6 +7,7 @@ depends on the host. Sources: ``cmd/kubelet/app/server.go``, ``pkg/kubelet/kubel
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 
@@ -296,6 +297,27 @@ def _dotted(name: str) -> str:
     return name if first == "." else name.translate(str.maketrans("./", "/."))
 
 
+def _hostname(_: Checked, flags: Flags) -> Iterator[Complaint]:
+    """``GetHostname`` trims blanks."""
+    written = flags.text("--hostname-override")
+    if written and not written.strip():
+        yield Complaint("", "empty hostname is invalid")
+
+
+def _root_folder(_: Checked, flags: Flags) -> Iterator[Complaint]:
+    """A kubelet looks for the mount point of its folder; a relative name is below none (``findMountInfo``, 1.20.2 to 1.36)."""
+    folder = flags.text("--root-dir")
+    if folder and not folder.startswith("/"):
+        name = quoted(posixpath.normpath(folder))
+        yield Complaint("", f"error configuring root directory: cannot find mount point for {name}")
+
+
+def _no_root_folder(_: Checked, flags: Flags) -> Iterator[Complaint]:
+    """``NewMainKubelet``."""
+    if flags.values.get("--root-dir") == "":
+        yield Complaint("", 'invalid root directory ""')
+
+
 def _run_once(checked: Checked, _: Flags) -> Iterator[Complaint]:
     """It exits after one look for pods; without any pod, it exits with this error."""
     if checked.flag("runOnce"):
@@ -306,13 +328,14 @@ _RUN = "failed to run Kubelet: "
 _NEW = f"{_RUN}failed to create kubelet: "
 _STEPS: tuple[tuple[str, tuple[Check, ...]], ...] = (
     ("", (serving_checks.tls,)),
+    (_RUN, (_hostname,)),
     (_RUN, (serving_checks.lock, serving_checks.cloud_provider, serving_checks.authorization)),
     ("", (_cpus,)),
     (_RUN, (_reservations, _hard_eviction, _qos, manager_checks.options_without_gate, manager_checks.topology_options)),
     (_RUN, (_cpu_policy, manager_checks.cpu_options, manager_checks.memory_policy, _answer_in_time)),
     (_RUN, (serving_checks.endpoints, serving_checks.node_ips, serving_checks.seccomp)),
-    (_NEW, (_runtime, _sync, _iptables, _eviction, _change_detection, _log_manager, _sysctls)),
-    ("", (_allocatable, _system_cgroups, serving_checks.http2)),
+    (_NEW, (_no_root_folder, _runtime, _sync, _iptables, _eviction, _change_detection, _log_manager, _sysctls)),
+    ("", (_root_folder, _allocatable, _system_cgroups, serving_checks.http2)),
     (_RUN, (_run_once,)),
     ("", (serving_checks.address, serving_checks.ports)),
 )

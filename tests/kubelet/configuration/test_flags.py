@@ -185,6 +185,14 @@ def test_a_bare_switch_of_klog_takes_the_next_word_where_there_is_a_file() -> No
     assert started("1.36.3", None, "--log-cadvisor-usage", "--max-pods", "9").effective["maxPods"] == 9
 
 
+def test_a_name_that_no_node_can_have_is_a_doubt() -> None:
+    """Its kubelet starts, and only the API server refuses it."""
+    for version, name in (("1.20.2", "a b"), ("1.36.3", "under_score")):
+        found = started(version, "", f"--hostname-override={name}")
+        assert (found.starts, references(found, MessageLevel.POLICY)) == (True, ["bad-node-name"])
+    assert started("1.36.3", "", "--hostname-override= Node-1.example ").messages == ()
+
+
 def test_such_a_switch_cannot_be_the_last_word() -> None:
     for version, switch in (("1.20.2", "--alsologtostderr"), ("1.36.3", "--enable_load_reader")):
         assert said(started(version, "", "--max-pods=9", switch)) == [f"flag needs an argument: {switch}"]

@@ -65,6 +65,16 @@ def test_a_defect_that_the_change_ends() -> None:
     assert standing(here, PANICS, maxParallelImagePulls=5) is DefectStanding.ENDED
 
 
+def test_runtimes_that_1_38_refuses_are_said_from_1_31_on() -> None:
+    name = "containerd-too-old-for-1-38"
+    for kubelet, containerd, said in (
+        ("1.37.0", "1.7.27", True),
+        ("1.30.4", "1.7.27", False),
+        ("1.37.0", "2.0.5", False),
+    ):
+        assert (name in found(node(Runtime.CONTAINERD, containerd, kubelet=kubelet))) is said
+
+
 def test_the_runtimes_own_file_decides() -> None:
     zero = node(Runtime.CONTAINERD, "2.1.4", regular(CONTAINERD, ZERO), kubelet="1.33.1")
     assert standing(zero, "containerd-zero-deadline") is DefectStanding.KEPT
