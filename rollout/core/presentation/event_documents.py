@@ -5,19 +5,16 @@ These are not the names on disk: see ``journal_codec``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Mapping
+from dataclasses import dataclass, make_dataclass
+from typing import Annotated, Any
 
-from rollout.core.model.playbook import RevertScope
-from rollout.core.model.report import LastLog
-from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.presentation.summary import HaltSummary, halt_summary
 from rollout.core.presentation.summary_text import SummaryDocument
 from rollout.core.run import events
-from rollout.core.run.events import Event, Trigger
-from rollout.core.run.state import NodeState, Phase, RunState, Verb
-from rollout.core.text.documents import Inline, Moment
+from rollout.core.run.events import Event
+from rollout.core.run.state import NodeState, Phase, RunState
+from rollout.core.text.documents import Inline, Moment, PrintedKey, Shown
 from rollout.core.text.nodesets import fold
 
 
@@ -32,11 +29,13 @@ class Step:
     halt: HaltSummary | None
 
 
-@dataclass(frozen=True, slots=True)
-class TickedDocument:
-    """Time passed: nodes may have been released, tried again or given up."""
-
-    step: Inline[Step]
+_ANSWER = Shown(
+    "",
+    (
+        "reference", "message", PrintedKey("counter", "token"), "seconds", "leftovers", "pulls",
+        PrintedKey("again", "again_seconds"), "log", "newer", "pod_starts", "pulls_done",
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +49,9 @@ class AnsweredDocument:
     """
 
     step: Inline[Step]
-    node: str
-    serial: int
-    verb: Verb
-    trigger: Trigger
+    event: Inline[Annotated[events.Answered, Shown("", ("node", "serial", "verb", "trigger"))]]
     state: NodeState
-    reference: str
-    message: str
-    token: int
-    seconds: float
-    leftovers: tuple[str, ...]
-    pulls: tuple[str, ...]
-    again_seconds: float
-    log: LastLog | None
-    newer: str
-    pod_starts: int | None
-    pulls_done: int | None
+    answer: Inline[Annotated[events.Answered, _ANSWER]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +62,21 @@ class SilenceSet:
     url: str
 
 
+def _silences(silences: tuple[str, ...]) -> tuple[SilenceSet, ...]:
+    """Journals have them as ``IDENTITY URL``."""
+    parts = (silence.partition(" ") for silence in silences)
+    return tuple(SilenceSet(identity, url) for identity, _, url in parts)
+
+
 @dataclass(frozen=True, slots=True)
 class WaveOpenedDocument:
     """The wave gates were checked before a wave. Anything but ``pass`` halts the run."""
 
     step: Inline[Step]
     opened: str
-    verdict: Verdict
-    evidence: str
-    silences: tuple[SilenceSet, ...]
+    event: Inline[
+        Annotated[events.WaveOpened, Shown("", ("verdict", "evidence", PrintedKey("silences", write=_silences)))]
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,122 +85,71 @@ class WaveJudgedDocument:
 
     step: Inline[Step]
     judged: str
-    verdict: Verdict
-    evidence: str
-    readings: tuple[Reading, ...]
+    event: Inline[Annotated[events.WaveJudged, Shown("", ("verdict", "evidence", "readings"))]]
 
 
-@dataclass(frozen=True, slots=True)
-class SilencesLiftedDocument:
-    """The run's silences were ended, except ``leftovers``."""
+_REQUEST = Shown("Who asked, and the number of the request in the journal.", ("who", "reason", "request"))
+_NOTHING = Shown("", ())
 
-    step: Inline[Step]
-    leftovers: tuple[str, ...]
+_DERIVED: tuple[tuple[type[Event], str, Shown], ...] = (
+    (events.Ticked, "Time passed: nodes may have been released, tried again or given up.", _NOTHING),
+    (events.SilencesLifted, "The run's silences were ended, except ``leftovers``.", Shown("", ("leftovers",))),
+    (
+        events.CordonsLifted,
+        "After the end of the run, ``who`` made sure that none of these nodes (a nodeset) has a cordon of the run.",
+        Shown(
+            "", (PrintedKey("nodes", write=fold), PrintedKey("nodes", "count", write=len, kind=int), "who", "reason")
+        ),
+    ),
+    (events.InterruptAsked, "The first Ctrl-C: nodes in flight finish, nothing new is released.", _NOTHING),
+    (events.PauseAsked, "A request to release nothing for now.", _REQUEST),
+    (events.ContinueAsked, "A request to continue after a pause, or after a wave that holds.", _REQUEST),
+    (
+        events.AbortAsked,
+        "A request to end the run as a halt would; ``revert`` ``None``: as set in the playbook.",
+        Shown(_REQUEST.words, (*_REQUEST.keys, "revert")),
+    ),
+    (
+        events.Resumed,
+        "A new controller took the run over with this token.",
+        Shown("", (PrintedKey("counter", "token"),)),
+    ),
+    (
+        events.FleetRead,
+        """The inventory that a new controller read. ``left``: node of the run that is no longer in it → the reference.
 
-
-@dataclass(frozen=True, slots=True)
-class CordonsLiftedDocument:
-    """After the end of the run, ``who`` made sure that none of these nodes (a nodeset) has a cordon of the run."""
-
-    step: Inline[Step]
-    nodes: str
-    count: int
-    who: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class InterruptAskedDocument:
-    """The first Ctrl-C: nodes in flight finish, nothing new is released."""
-
-    step: Inline[Step]
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorRequest:
-    """Who asked, and the number of the request in the journal."""
-
-    who: str
-    reason: str
-    request: int
-
-
-@dataclass(frozen=True, slots=True)
-class PauseAskedDocument:
-    """A request to release nothing for now."""
-
-    step: Inline[Step]
-    asked: Inline[OperatorRequest]
-
-
-@dataclass(frozen=True, slots=True)
-class ContinueAskedDocument:
-    """A request to continue after a pause, or after a wave that holds."""
-
-    step: Inline[Step]
-    asked: Inline[OperatorRequest]
+        ``racks`` and ``zones``: those with fewer nodes than ordered → their nodes now.""",
+        Shown("", ("left", "racks", "zones")),
+    ),
+    (
+        events.WindowClosed,
+        "By the plan's calendars no change may start, for the reason ``why``; ``opens`` ``None``: not known until when.",
+        Shown("", ("why", PrintedKey("opens", kind=Moment | None))),
+    ),
+    (events.WindowOpened, "By the plan's calendars changes may start again.", _NOTHING),
+    (
+        events.Approved,
+        "A person's good signature over the plan; ``key`` is its fingerprint.",
+        Shown("", ("person", "key")),
+    ),
+)
+"""Events with documents that have only what the event has: its words, its keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class AbortAskedDocument:
-    """A request to end the run as a halt would; ``revert`` ``None``: as set in the playbook."""
-
-    step: Inline[Step]
-    asked: Inline[OperatorRequest]
-    revert: RevertScope | None
+def _derived(event: Any, words: str, shown: Shown) -> type:
+    beside: Any = Inline  # mypy takes no type that is known at run time only
+    fields = [("step", beside[Step]), ("event", beside[Annotated[event, shown]])]
+    return make_dataclass(f"{event.__name__}Document", fields, namespace={"__doc__": words}, frozen=True, slots=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ResumedDocument:
-    """A new controller took the run over with this token."""
+_DOCUMENTS: Mapping[type[Event], type] = {
+    events.Answered: AnsweredDocument,
+    events.WaveOpened: WaveOpenedDocument,
+    events.WaveJudged: WaveJudgedDocument,
+    **{event: _derived(event, words, shown) for event, words, shown in _DERIVED},
+}
 
-    step: Inline[Step]
-    token: int
-
-
-@dataclass(frozen=True, slots=True)
-class FleetReadDocument:
-    """The inventory that a new controller read. ``left``: node of the run that is no longer in it → the reference.
-
-    ``racks`` and ``zones``: those with fewer nodes than ordered → their nodes now.
-    """
-
-    step: Inline[Step]
-    left: Mapping[str, str]
-    racks: Mapping[str, int]
-    zones: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class WindowClosedDocument:
-    """By the plan's calendars no change may start, for the reason ``why``; ``opens`` ``None``: not known until when."""
-
-    step: Inline[Step]
-    why: str
-    opens: Moment | None
-
-
-@dataclass(frozen=True, slots=True)
-class WindowOpenedDocument:
-    """By the plan's calendars changes may start again."""
-
-    step: Inline[Step]
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovedDocument:
-    """A person's good signature over the plan; ``key`` is its fingerprint."""
-
-    step: Inline[Step]
-    person: str
-    key: str
-
-
-EVENT_DOCUMENTS = (
-    TickedDocument, AnsweredDocument, WaveOpenedDocument, WaveJudgedDocument, SilencesLiftedDocument,
-    CordonsLiftedDocument, InterruptAskedDocument, PauseAskedDocument, ContinueAskedDocument, AbortAskedDocument,
-    ResumedDocument, FleetReadDocument, WindowClosedDocument, WindowOpenedDocument, ApprovedDocument,
-)  # fmt: skip
+EVENT_DOCUMENTS = tuple(_DOCUMENTS.values())
 
 RUN_DOCUMENTS = (*EVENT_DOCUMENTS, SummaryDocument)
 """What a run prints: every event, then its summary."""
@@ -219,64 +160,15 @@ def event_document(event: Event, after: RunState) -> object:
     step = Step(after.order.run, event.at, after.phase, _wave(after, after.wave), halt_summary(after.halt))
     match event:
         case events.Answered():
-            return AnsweredDocument(
-                step=step,
-                node=event.node,
-                serial=event.serial,
-                verb=event.verb,
-                trigger=event.trigger,
-                state=after.nodes[event.node].state,
-                reference=event.reference,
-                message=event.message,
-                token=event.counter,
-                seconds=event.seconds,
-                leftovers=event.leftovers,
-                pulls=event.pulls,
-                again_seconds=event.again,
-                log=event.log,
-                newer=event.newer,
-                pod_starts=event.pod_starts,
-                pulls_done=event.pulls_done,
-            )
+            return AnsweredDocument(step, event, after.nodes[event.node].state, event)
         case events.WaveOpened():
-            wave = _wave(after, event.wave)
-            return WaveOpenedDocument(step, wave, event.verdict, event.evidence, _silences(event.silences))
+            return WaveOpenedDocument(step, _wave(after, event.wave), event)
         case events.WaveJudged():
-            return WaveJudgedDocument(step, _wave(after, event.wave), event.verdict, event.evidence, event.readings)
-        case events.PauseAsked():
-            return PauseAskedDocument(step, OperatorRequest(event.who, event.reason, event.request))
-        case events.ContinueAsked():
-            return ContinueAskedDocument(step, OperatorRequest(event.who, event.reason, event.request))
-        case events.AbortAsked():
-            return AbortAskedDocument(step, OperatorRequest(event.who, event.reason, event.request), event.revert)
-        case events.InterruptAsked():
-            return InterruptAskedDocument(step)
-        case events.Approved():
-            return ApprovedDocument(step, event.person, event.key)
-        case events.WindowClosed():
-            return WindowClosedDocument(step, event.why, event.opens)
-        case events.WindowOpened():
-            return WindowOpenedDocument(step)
-        case events.Resumed():
-            return ResumedDocument(step, event.counter)
-        case events.FleetRead():
-            return FleetReadDocument(step, dict(event.left), dict(event.racks), dict(event.zones))
-        case events.Ticked():
-            return TickedDocument(step)
-        case events.SilencesLifted():
-            return SilencesLiftedDocument(step, event.leftovers)
-        case events.CordonsLifted():
-            return CordonsLiftedDocument(step, fold(event.nodes), len(event.nodes), event.who, event.reason)
-    assert_never(event)
+            return WaveJudgedDocument(step, _wave(after, event.wave), event)
+    return _DOCUMENTS[type(event)](step, event)
 
 
 def _wave(state: RunState, index: int) -> str:
     """``""`` for a run without nodes."""
     waves = state.order.waves
     return waves[min(index, len(waves) - 1)].name if waves else ""
-
-
-def _silences(silences: Iterable[str]) -> tuple[SilenceSet, ...]:
-    """Journals have them as ``IDENTITY URL``."""
-    parts = (silence.partition(" ") for silence in silences)
-    return tuple(SilenceSet(identity, url) for identity, _, url in parts)

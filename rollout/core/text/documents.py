@@ -15,10 +15,11 @@ import json
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, TypeVar
 
 API_VERSION = "rollout/v1"
@@ -41,9 +42,11 @@ Inline = Annotated[T, _Mark.INLINE]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PrintedKey:
-    """A field or property of a value in a document. ``name``: its key, as a field would be named (``""``: the same).
+    """A key of a value in a document. ``field``: a field or property, or a path such as ``place.line``; ``""``: the value itself.
 
-    ``write``: what is printed in its place, of the type ``kind`` (``None``: of its own). ``or_null``: an empty text is ``null``.
+    A ``None`` on the path is ``null``. ``name``: the key, as a field would be named (``""``: the path's last field).
+    ``write``: what is printed in its place. ``kind``: the type of what is printed (``None``: what ``write`` returns, else the
+    field's own). ``or_null``: an empty text is ``null``.
     """
 
     field: str
@@ -182,8 +185,8 @@ def _object(kind: Any, shown: Shown | None = None) -> _Form:
 
     def write(value: Any) -> Json:
         found: dict[str, Json] = {}
-        for name, key, form in parts:
-            written = form.write(getattr(value, name))
+        for read, key, form in parts:
+            written = form.write(read(value))
             if key:
                 found[key] = written
             else:
@@ -208,34 +211,59 @@ def _as_keys(words: str) -> str:
 _NAMED = re.compile(r"``([^`]+)``")
 
 
-def _parts(kind: Any) -> Iterator[tuple[str, str, _Form]]:
-    """Each field with its key (``""``: its keys stand beside the others) and its form."""
+_Part = tuple[Callable[[Any], Any], str, _Form]
+"""How it is read from the value, its key (``""``: its keys stand beside the others), its form."""
+
+
+def _parts(kind: Any) -> Iterator[_Part]:
+    """Each field."""
     hints = typing.get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
-        hint = hints[field.name]
+        hint, read = hints[field.name], attrgetter(field.name)
         if typing.get_origin(hint) is Annotated and _Mark.INLINE in hint.__metadata__:
             marks = [mark for mark in hint.__metadata__ if isinstance(mark, Shown)]
-            yield field.name, "", _form(Annotated[hint.__origin__, marks[0]] if marks else hint.__origin__)
+            yield read, "", _form(Annotated[hint.__origin__, marks[0]] if marks else hint.__origin__)
         else:
-            yield field.name, _camel(field.name), _form(hint)
+            yield read, _camel(field.name), _form(hint)
 
 
-def _shown_parts(kind: Any, shown: Shown) -> Iterator[tuple[str, str, _Form]]:
-    hints = typing.get_type_hints(kind, include_extras=True)
+def _shown_parts(kind: Any, shown: Shown) -> Iterator[_Part]:
     for each in shown.keys:
         key = PrintedKey(each) if isinstance(each, str) else each
-        hint = key.kind or hints.get(key.field)
-        if hint is None:
-            hint = typing.get_type_hints(getattr(kind, key.field).fget, include_extras=True)["return"]
-        yield key.field, _camel(key.name or key.field), _written(_form(hint | None if key.or_null else hint), key)
+        steps = key.field.split(".") if key.field else []
+        hint = key.kind or _returned(key.write) or _type_at(kind, steps)
+        form = _form(hint | None if key.or_null else hint)
+        yield _reader(steps, key), _camel(key.name or steps[-1]), form
 
 
-def _written(form: _Form, key: PrintedKey) -> _Form:
-    """What ``key`` does to a value before it is written."""
+def _returned(write: Callable[[Any], Any] | None) -> Any:
+    if write is None or isinstance(write, type):
+        return write
+    return typing.get_type_hints(write, include_extras=True).get("return")
+
+
+def _type_at(kind: Any, steps: Sequence[str]) -> Any:
+    """Of a field at the end of a path, ``… | None`` if something on the path may be ``None``."""
+    may_end = False
+    for step in steps:
+        if types.NoneType in typing.get_args(kind):
+            (kind,), may_end = (each for each in typing.get_args(kind) if each is not types.NoneType), True
+        hint = typing.get_type_hints(kind, include_extras=True).get(step)
+        kind = hint or typing.get_type_hints(getattr(kind, step).fget, include_extras=True)["return"]
+    return kind | None if may_end else kind
+
+
+def _reader(steps: Sequence[str], key: PrintedKey) -> Callable[[Any], Any]:
     write = key.write
-    if key.or_null:
-        return _Form(lambda value: form.write(value or None), form.schema)
-    return form if write is None else _Form(lambda value: form.write(write(value)), form.schema)
+
+    def read(value: Any) -> Any:
+        for step in steps:
+            value = None if value is None else getattr(value, step)
+        if key.or_null:
+            return value or None
+        return value if write is None else write(value)
+
+    return attrgetter(key.field) if len(steps) == 1 and write is None and not key.or_null else read
 
 
 def _camel(name: str) -> str:

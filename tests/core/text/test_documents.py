@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from rollout.core.text import documents
-from rollout.core.text.documents import Inline, Moment
+from rollout.core.text.documents import Inline, Moment, PrintedKey, Shown
 
 
 class Colour(StrEnum):
@@ -125,3 +125,76 @@ def test_what_has_no_form_is_a_programming_error() -> None:
         documents.line(Plain(1.0))
     with pytest.raises(TypeError, match="no form in a document"):
         documents.line(UnionDocument(1))
+
+
+@dataclass(frozen=True)
+class Spot:
+    line: int
+
+
+@dataclass(frozen=True)
+class Mistake:
+    words: str
+    hint: str
+    place: Spot | None
+
+    @property
+    def short(self) -> str:
+        return self.words[:3]
+
+
+def _length(mistake: Mistake) -> int:
+    return len(mistake.words)
+
+
+def _letters(words: str) -> tuple[str, ...]:
+    return tuple(words)
+
+
+SHOWN = Shown(
+    "``None`` where it is ``not_known``.",
+    (
+        "place.line",
+        "short",
+        PrintedKey("words", "full_text"),
+        PrintedKey("words", "letters", write=_letters),
+        PrintedKey("words", "count", write=len, kind=int),
+        PrintedKey("", "length", write=_length),
+        PrintedKey("hint", or_null=True),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class MistakeDocument:
+    mistake: Inline[Annotated[Mistake, SHOWN]]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "line", "hint"), [(Mistake("none", "", None), None, None), (Mistake("none", "a", Spot(3)), 3, "a")]
+)
+def test_a_value_is_printed_as_its_keys_name_it(mistake: Mistake, line: int | None, hint: str | None) -> None:
+    found = documents.values(MistakeDocument(mistake))
+    assert list(found.items())[2:] == [
+        ("line", line),
+        ("short", "non"),
+        ("fullText", "none"),
+        ("letters", ["n", "o", "n", "e"]),
+        ("count", 4),
+        ("length", 4),
+        ("hint", hint),
+    ]
+
+
+def test_the_schema_of_keys_has_the_types_of_what_is_printed() -> None:
+    made = documents.schema((MistakeDocument,))["$defs"]["Mistake"]
+    assert made["description"] == "`null` where it is `notKnown`."
+    assert list(made["properties"].items())[2:] == [
+        ("line", {"type": ["integer", "null"]}),
+        ("short", {"type": "string"}),
+        ("fullText", {"type": "string"}),
+        ("letters", {"type": "array", "items": {"type": "string"}}),
+        ("count", {"type": "integer"}),
+        ("length", {"type": "integer"}),
+        ("hint", {"type": ["string", "null"]}),
+    ]
