@@ -25,7 +25,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.plan_colours import painted
-from rollout.core.plans.plan_json import PlanDocument, plan_json
+from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_markdown import plan_markdown
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.text import documents
@@ -154,7 +154,7 @@ def _show(session: Session, planned: Planned, path: Path, digest: str, *, whole:
 def _shown_as_document(output: str, made: Plan, path: Path, digest: str) -> bool:
     """Print JSON or Markdown. False: text is wanted."""
     if output == "json":
-        click.echo(documents.page(plan_json(made, str(path))))
+        click.echo(documents.page(PlanDocument(str(path), made)))
     elif output == "markdown":
         click.echo(plan_markdown(made, digest, str(path)), nl=False)
     return output != "text"

@@ -17,7 +17,7 @@ import pytest
 from rollout.app.plan import build_plan
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.plans import plan_codec, snapshot_codec
-from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.reading.playbook_file import load_playbook
@@ -71,7 +71,12 @@ def _planned() -> object:
     written = plan_codec.encode(made)
     assert plan_codec.decode(written, "p.json") == made
     assert snapshot_codec.decode(snapshot_codec.encode(fleet), "s.json") == fleet
-    return written, plan_text(made), documents.values(plan_json(made, "p.json")), encode_order(apply_order("r1", made))
+    return (
+        written,
+        plan_text(made),
+        documents.values(PlanDocument("p.json", made)),
+        encode_order(apply_order("r1", made)),
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.plans import estimate
 from rollout.core.plans.history import Around
-from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.run.order import apply_order
 from rollout.core.text.terminal import seconds_text
@@ -107,7 +107,7 @@ def test_with_drain_and_restart_the_plan_names_drained_nodes_their_pods_and_the_
     text = plan_text(made)
     assert f"1 node, 55 pods to evict: {NAMES[0]}; each node has {seconds_text(120.0)}, else it is left alone" in text
     assert f"pod shop/{NAMES[0]}-7: {found.text} (kubelet 1.30)" in text
-    (told,) = as_printed(plan_json(made, "f"))["drained"]
+    (told,) = as_printed(PlanDocument("f", made))["drained"]
     assert (told["node"], told["pods"], told["seconds"]) == (NAMES[0], 55, found.seconds)
     assert {name: node.drain for name, node in apply_order("r1", made).nodes.items()} == {
         name: 120.0 if name == NAMES[0] else 0.0 for name in NAMES
@@ -261,7 +261,7 @@ def test_the_load_on_registries_before_and_after() -> None:
     fleet_ = made.loads[0]
     assert (fleet_.parallel_before.total, fleet_.parallel_after.total, fleet_.nodes) == (4, 20, 4)
     assert "  all registries: pulls at once 4 → 20; pulls a second 20 (4 nodes)\n" in plan_text(made)
-    assert as_printed(plan_json(made, "f"))["registries"][0] == {
+    assert as_printed(PlanDocument("f", made))["registries"][0] == {
         "registry": None,
         "zone": None,
         "nodes": 4,
@@ -293,7 +293,7 @@ def test_a_plan_beyond_a_cap_is_refused_as_a_whole() -> None:
 
 
 def test_json_tells_each_groups_consequences() -> None:
-    (group,) = as_printed(plan_json(plan(around()), "f"))["groups"]
+    (group,) = as_printed(PlanDocument("f", plan(around())))["groups"]
     assert {each["reference"] for each in group["consequences"]} >= {"not-ready-flip", "sessions-break"}
     assert all(each["count"] == 4 for each in group["consequences"])
 

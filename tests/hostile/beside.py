@@ -17,7 +17,7 @@ from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Process, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.history import Around
-from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.text import documents
 from tests.hostile.property import LONGEST_LINE
@@ -70,7 +70,7 @@ def told_beside(snapshot: Snapshot | Unread, settings: Mapping[str, Setting]) ->
     assert dict(_shares(made)) == _shares_without(tuple(settings.items())), "another node is planned differently"
     assert plan_codec.decode(plan_codec.encode(made), "p.json") == made
     check_preflight(made)
-    json.dumps(documents.values(plan_json(made, "p.json")), allow_nan=False).encode()
+    json.dumps(documents.values(PlanDocument("p.json", made)), allow_nan=False).encode()
     return *_shown(made), *_said_of_enemy(made)
 
 

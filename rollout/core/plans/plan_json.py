@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import make_dataclass
+from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rollout.core.model.conditions import Condition, of_kind
 from rollout.core.model.conditions import known as known_conditions
+from rollout.core.model.conditions import of_kind
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gate_kinds import known
 from rollout.core.model.gates import Gate, GateScope
@@ -21,121 +21,41 @@ from rollout.core.model.plan import (
     PlannedDrain,
     RegistryLoad,
     Remark,
-    Standing,
     Sum,
     Wave,
 )
-from rollout.core.model.playbook import (
-    Budget,
-    Disruption,
-    Drain,
-    LateWatch,
-    Limits,
-    PullsInFlight,
-    RevertScope,
-    SoakData,
-)
+from rollout.core.model.playbook import Drain, Limits, PullsInFlight, SoakData
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.plans.smallest_harm import SmallestHarm, smallest_harms
-from rollout.core.text import diff, nodesets
+from rollout.core.text import diff
 from rollout.core.text.documents import Inline, PrintedKey, Shown
+from rollout.core.text.nodesets import fold
 
+_NODES = (PrintedKey("nodes", "count", write=len, kind=int), PrintedKey("nodes", write=fold))
 
-@dataclass(frozen=True, slots=True)
-class FilePart:
-    """One file of a change. ``before`` and ``after`` are hex SHA-256; ``before`` ``None``: the file does not exist yet."""
+# The parts of a plan that stand for themselves.
 
-    path: str
-    before: str | None
-    after: str
-    reasons: tuple[str, ...]
-    diff: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NodesPart:
-    """A stable reference with its text, and the nodes (a nodeset) that it is about."""
-
-    reference: str
-    text: str
-    count: int
-    nodes: str
-
-
-@dataclass(frozen=True, slots=True)
-class GroupPart:
-    """Nodes that get the same change. ``hangups`` are units that get SIGHUP before any restart.
-
-    For ``settle_seconds`` after the restart a node counts as unavailable.
-    """
-
-    name: str
-    label: str
-    count: int
-    nodes: str
-    files: tuple[FilePart, ...]
-    units: tuple[str, ...]
-    reload: bool
-    disruption: Disruption
-    hangups: tuple[str, ...]
-    consequences: tuple[NodesPart, ...]
-    arguments: tuple[str, ...]
-    settle_seconds: float
-    notes: tuple[str, ...]
-
+_SHOWN_REMARK = Shown(
+    "A stable reference with its text, and the nodes (a nodeset) that it is about.", ("reference", "text", *_NODES)
+)
 
 _SHOWN_DATA = Shown(
     "So many pods must start, and image pulls succeed, on the nodes of a wave within this time, or the run halts.\n\n0: none are demanded.",
     ("pod_starts", "pulls", PrintedKey("within", "within_seconds")),
 )
 
-
-@dataclass(frozen=True, slots=True)
-class WavePart:
-    """``at_once``: most nodes of it in flight; 0: no limit of its own. ``seconds``: its expected length.
-
-    ``must_have_data``: what its nodes must have done before its soak ends. ``smallest_harms``: what each gate could see.
-    """
-
-    name: str
-    count: int
-    nodes: str
-    soak_seconds: float
-    hold: bool
-    at_once: int
-    seconds: float
-    must_have_data: Annotated[SoakData, _SHOWN_DATA] | None
-    smallest_harms: tuple[SmallestHarm, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LeftPart:
-    """Selected nodes that the plan leaves alone."""
-
-    standing: Standing
-    reference: str
-    reason: str
-    count: int
-    nodes: str
-
-
 _SHOWN_DRAIN = Shown(
     "How long drained nodes have, and the kinds of pods that are evicted although that loses them.",
     (PrintedKey("within", "within_seconds"), "evict_too"),
 )
 
+_SHOWN_LIMITS = Shown("``pace``: restarts per second.", ("in_flight", "pace", "per_rack", "per_zone", "preflight"))
 
-@dataclass(frozen=True, slots=True)
-class DrainedPart:
-    """``seconds`` is ``None`` where the ``slowest`` pod has no bound; ``kubelet`` is the version that this is for."""
-
-    node: str
-    pods: int
-    slowest: str
-    seconds: float | None
-    why: str
-    kubelet: str
+_SHOWN_PULLS = Shown(
+    "How long a node waits for its image pulls, and what happens ``then``.",
+    (PrintedKey("within", "within_seconds"), "then"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +66,21 @@ class StepPart:
     after: Sum
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryPart:
-    """``registry`` is ``None`` for any registry, ``zone`` for the whole fleet; ``unbounded`` counts nodes without a bound."""
-
-    registry: str | None
-    zone: str | None
-    nodes: int
-    unknown: int
-    parallel_pulls: StepPart
-    qps: StepPart
+def _parallel(load: RegistryLoad) -> StepPart:
+    return StepPart(load.parallel_before, load.parallel_after)
 
 
-_SHOWN_LIMITS = Shown("``pace``: restarts per second.", ("in_flight", "pace", "per_rack", "per_zone", "preflight"))
+def _qps(load: RegistryLoad) -> StepPart:
+    return StepPart(load.qps_before, load.qps_after)
 
+
+_SHOWN_LOAD = Shown(
+    "``registry`` is ``None`` for any registry, ``zone`` for the whole fleet; ``unbounded`` counts nodes without a bound.",
+    (
+        PrintedKey("registry", or_null=True), PrintedKey("zone", or_null=True), "nodes", "unknown",
+        PrintedKey("", "parallel_pulls", write=_parallel), PrintedKey("", "qps", write=_qps),
+    ),
+)  # fmt: skip
 
 if TYPE_CHECKING:
 
@@ -177,23 +98,159 @@ class GatePart:
     scope: GateScope
 
 
-if TYPE_CHECKING:
-
-    class ConditionsPart:
-        """A list for each kind of condition."""
-
-        def __init__(self, *of_each_kind: tuple[Condition, ...]) -> None: ...
-
-else:
-    ConditionsPart = make_dataclass(
-        "ConditionsPart", [(kind.key, tuple[kind, ...]) for kind in known_conditions().kinds]
-    )
+def _diff(file: FileChange) -> tuple[str, ...]:
+    return tuple(diff.unified(file.before, file.after, file.path))
 
 
-_SHOWN_PULLS = Shown(
-    "How long a node waits for its image pulls, and what happens ``then``.",
-    (PrintedKey("within", "within_seconds"), "then"),
-)
+_SHOWN_FILE = Shown(
+    "One file of a change. ``before`` and ``after`` are hex SHA-256; ``before`` ``None``: the file does not exist yet.",
+    (
+        "path", PrintedKey("digest_before", "before", or_null=True), PrintedKey("digest_after", "after"), "reasons",
+        PrintedKey("", "diff", write=_diff),
+    ),
+)  # fmt: skip
+
+# The parts of a plan that need the rest of it.
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOfPlan:
+    """``nodes``: its members."""
+
+    plan: Plan
+    group: ChangeGroup
+    nodes: tuple[str, ...]
+
+
+def _consequences(of: GroupOfPlan) -> tuple[Annotated[Consequence, _SHOWN_REMARK], ...]:
+    of_group = (each for each in of.plan.consequences if each.group == of.group.name)
+    return tuple(replace(each, nodes=each.nodes or of.nodes) for each in of_group)
+
+
+def _redacted(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(diff.redacted(argument) for argument in arguments)
+
+
+_SHOWN_GROUP = Shown(
+    """Nodes that get the same change. ``hangups`` are units that get SIGHUP before any restart.
+
+For ``settle_seconds`` after the restart a node counts as unavailable.""",
+    (
+        "group.name", "group.label", *_NODES, PrintedKey("group.change.files", kind=tuple[Annotated[FileChange, _SHOWN_FILE], ...]),
+        "group.change.units", "group.change.reload", "group.change.disruption", "group.change.hangups",
+        PrintedKey("", "consequences", write=_consequences), PrintedKey("group.change.arguments", write=_redacted),
+        PrintedKey("group.change.settle", "settle_seconds"), "group.change.notes",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WaveOfPlan:
+    plan: Plan
+    wave: Wave
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.wave.nodes
+
+    @property
+    def seconds(self) -> float:
+        return estimate.of_wave(self.plan, self.wave)
+
+    @property
+    def smallest_harms(self) -> tuple[SmallestHarm, ...]:
+        return smallest_harms(self.plan, self.wave)
+
+
+_SHOWN_WAVE = Shown(
+    """``at_once``: most nodes of it in flight; 0: no limit of its own. ``seconds``: its expected length.
+
+``must_have_data``: what its nodes must have done before its soak ends. ``smallest_harms``: what each gate could see.""",
+    (
+        "wave.name", *_NODES, PrintedKey("wave.soak", "soak_seconds"), "wave.hold", "wave.at_once", "seconds",
+        PrintedKey("wave.data", "must_have_data", kind=Annotated[SoakData, _SHOWN_DATA] | None), "smallest_harms",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LeftPart:
+    """Selected nodes that the plan leaves alone."""
+
+    entry: Inline[Annotated[ExcludedNode, Shown("", ("standing", "reference", "reason"))]]
+    count: int
+    nodes: str
+
+
+def _version(minor: int) -> str:
+    return f"1.{minor}"
+
+
+@dataclass(frozen=True, slots=True)
+class DrainedPart:
+    """``seconds`` is ``None`` where the ``slowest`` pod has no bound; ``kubelet`` is the version that this is for."""
+
+    node: str
+    drain: Inline[
+        Annotated[
+            PlannedDrain,
+            Shown(
+                "",
+                (
+                    "pods",
+                    PrintedKey("pod", "slowest"),
+                    "seconds",
+                    "why",
+                    PrintedKey("minor", "kubelet", write=_version),
+                ),
+            ),
+        ]
+    ]
+
+
+def _groups(plan: Plan) -> tuple[Annotated[GroupOfPlan, _SHOWN_GROUP], ...]:
+    members: dict[str, list[str]] = {group.name: [] for group in plan.groups}
+    for node in plan.nodes.values():
+        members[node.group].append(node.name)
+    return tuple(GroupOfPlan(plan, group, tuple(members[group.name])) for group in plan.groups)
+
+
+def _gates(gates: tuple[Gate, ...]) -> tuple[GatePart, ...]:
+    return tuple(GatePart(gate.name, GateKind(gate.kind), gate.scope) for gate in gates)
+
+
+def _waves(plan: Plan) -> tuple[Annotated[WaveOfPlan, _SHOWN_WAVE], ...]:
+    return tuple(WaveOfPlan(plan, wave) for wave in plan.waves)
+
+
+def _left(plan: Plan) -> tuple[LeftPart, ...]:
+    return tuple(LeftPart(entry, len(names), fold(names)) for entry, names in folded_left(plan))
+
+
+def _drained(plan: Plan) -> tuple[DrainedPart, ...]:
+    return tuple(DrainedPart(node.name, node.drain) for node in plan.nodes.values() if node.drain)
+
+
+def _conditions(kind: Any) -> PrintedKey:
+    """Each kind has a list of its own."""
+    return PrintedKey("conditions", kind.key, write=partial(of_kind, kind=kind), kind=tuple[kind, ...])
+
+
+_SHOWN_PLAN = Shown(
+    "",
+    (
+        PrintedKey("", "digest", write=plan_codec.digest), "cluster", "playbook", "taken", "limit",
+        PrintedKey("nodes", "changed", write=len, kind=int), PrintedKey("", "seconds", write=estimate.total),
+        PrintedKey("", "groups", write=_groups), PrintedKey("", "waves", write=_waves), PrintedKey("", "left", write=_left),
+        PrintedKey("remarks", kind=tuple[Annotated[Remark, _SHOWN_REMARK], ...]),
+        PrintedKey("drain", kind=Annotated[Drain, _SHOWN_DRAIN]), PrintedKey("", "drained", write=_drained),
+        PrintedKey("loads", "registries", kind=tuple[Annotated[RegistryLoad, _SHOWN_LOAD], ...]),
+        PrintedKey("limits", kind=Annotated[Limits, _SHOWN_LIMITS]), "budgets",
+        PrintedKey("gates", write=_gates), PrintedKey("guard", "guard_seconds"),
+        PrintedKey("pulls", "pulls_in_flight", kind=Annotated[PullsInFlight, _SHOWN_PULLS]),
+        "rehearsal", "on_failure", *map(_conditions, known_conditions().kinds), "late",
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,134 +261,4 @@ class PlanDocument:
     """
 
     file: str
-    digest: str
-    cluster: str
-    playbook: str
-    taken: str
-    limit: str
-    changed: int
-    seconds: float
-    groups: tuple[GroupPart, ...]
-    waves: tuple[WavePart, ...]
-    left: tuple[LeftPart, ...]
-    remarks: tuple[NodesPart, ...]
-    drain: Annotated[Drain, _SHOWN_DRAIN]
-    drained: tuple[DrainedPart, ...]
-    registries: tuple[RegistryPart, ...]
-    limits: Annotated[Limits, _SHOWN_LIMITS]
-    budgets: tuple[Budget, ...]
-    gates: tuple[GatePart, ...]
-    guard_seconds: float
-    pulls_in_flight: Annotated[PullsInFlight, _SHOWN_PULLS]
-    rehearsal: bool
-    on_failure: RevertScope
-    conditions: Inline[ConditionsPart]
-    late: LateWatch | None
-
-
-def plan_json(plan: Plan, file: str) -> PlanDocument:
-    """``file`` is where the plan was written. Secrets in diffs are redacted as in the text."""
-    members: dict[str, list[str]] = {group.name: [] for group in plan.groups}
-    for node in plan.nodes.values():
-        members[node.group].append(node.name)
-    return PlanDocument(
-        file=file,
-        digest=plan_codec.digest(plan),
-        cluster=plan.cluster,
-        playbook=plan.playbook,
-        taken=plan.taken,
-        limit=plan.limit,
-        changed=len(plan.nodes),
-        seconds=estimate.total(plan),
-        groups=tuple(_group(plan, group, members[group.name]) for group in plan.groups),
-        waves=tuple(_wave(plan, wave) for wave in plan.waves),
-        left=tuple(_left(entry, names) for entry, names in folded_left(plan)),
-        remarks=tuple(_remark(remark) for remark in plan.remarks),
-        drain=plan.drain,
-        drained=tuple(_drained(node.name, node.drain) for node in plan.nodes.values() if node.drain),
-        registries=tuple(_registry_load(load) for load in plan.loads),
-        limits=plan.limits,
-        budgets=plan.budgets,
-        gates=tuple(_gate(gate) for gate in plan.gates),
-        guard_seconds=plan.guard,
-        pulls_in_flight=plan.pulls,
-        rehearsal=plan.rehearsal,
-        on_failure=plan.on_failure,
-        conditions=ConditionsPart(*(of_kind(plan.conditions, kind) for kind in known_conditions().kinds)),
-        late=plan.late,
-    )
-
-
-def _wave(plan: Plan, wave: Wave) -> WavePart:
-    return WavePart(
-        name=wave.name,
-        count=len(wave.nodes),
-        nodes=nodesets.fold(wave.nodes),
-        soak_seconds=wave.soak,
-        hold=wave.hold,
-        at_once=wave.at_once,
-        seconds=estimate.of_wave(plan, wave),
-        must_have_data=wave.data,
-        smallest_harms=smallest_harms(plan, wave),
-    )
-
-
-def _left(entry: ExcludedNode, names: Sequence[str]) -> LeftPart:
-    return LeftPart(entry.standing, entry.reference, entry.reason, len(names), nodesets.fold(names))
-
-
-def _remark(remark: Remark) -> NodesPart:
-    return NodesPart(remark.reference, remark.text, len(remark.nodes), nodesets.fold(remark.nodes))
-
-
-def _drained(name: str, drain: PlannedDrain) -> DrainedPart:
-    return DrainedPart(name, drain.pods, drain.pod, drain.seconds, drain.why, f"1.{drain.minor}")
-
-
-def _gate(gate: Gate) -> GatePart:
-    return GatePart(gate.name, GateKind(gate.kind), gate.scope)
-
-
-def _group(plan: Plan, group: ChangeGroup, names: list[str]) -> GroupPart:
-    change = group.change
-    return GroupPart(
-        name=group.name,
-        label=group.label,
-        count=len(names),
-        nodes=nodesets.fold(names),
-        files=tuple(_file(file) for file in change.files),
-        units=change.units,
-        reload=change.reload,
-        disruption=change.disruption,
-        hangups=change.hangups,
-        consequences=tuple(_consequence(each, names) for each in plan.consequences if each.group == group.name),
-        arguments=tuple(diff.redacted(argument) for argument in change.arguments),
-        settle_seconds=change.settle,
-        notes=change.notes,
-    )
-
-
-def _consequence(found: Consequence, members: list[str]) -> NodesPart:
-    names = list(found.nodes) or members
-    return NodesPart(found.reference, found.text, len(names), nodesets.fold(names))
-
-
-def _registry_load(load: RegistryLoad) -> RegistryPart:
-    return RegistryPart(
-        registry=load.registry or None,
-        zone=load.zone or None,
-        nodes=load.nodes,
-        unknown=load.unknown,
-        parallel_pulls=StepPart(load.parallel_before, load.parallel_after),
-        qps=StepPart(load.qps_before, load.qps_after),
-    )
-
-
-def _file(file: FileChange) -> FilePart:
-    return FilePart(
-        path=file.path,
-        before=file.digest_before or None,
-        after=file.digest_after,
-        reasons=file.reasons,
-        diff=tuple(diff.unified(file.before, file.after, file.path)),
-    )
+    plan: Inline[Annotated[Plan, _SHOWN_PLAN]]

@@ -11,9 +11,10 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.plans.history import Around, seen_in
-from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_text import plan_text
 from tests.app.test_live_inventories import live
+from tests.documents import as_printed
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
 
 FOUND = inventory(4)
@@ -124,7 +125,7 @@ def test_nodes_that_only_the_inventory_or_only_the_api_has() -> None:
         ("not-in-api", (N4,)),
         ("not-in-inventory", ("stranger",)),
     ]
-    assert plan_json(plan, "p.json").remarks[0].nodes == N4
+    assert as_printed(PlanDocument("p.json", plan))["remarks"][0]["nodes"] == N4
 
 
 def test_another_cluster_s_api_server_is_one_remark() -> None:

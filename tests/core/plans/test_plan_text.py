@@ -12,7 +12,7 @@ from rollout.core.model.plan import ExcludedNode, Plan, Standing
 from rollout.core.model.playbook import Budget, Cause, Limits, RevertTimes, Scope, Share, SoakData
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.change_text import kinds
-from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_text import folded_left, gates_text, plan_text
 from rollout.gates.agent_checks.query import AgentCheck
 from rollout.gates.alertmanager.query import AlertQuery
@@ -275,7 +275,7 @@ def test_a_racks_budget_narrows_its_window() -> None:
 
 def test_json() -> None:
     plan = plan_of(20)
-    found = as_printed(plan_json(plan, "rno.plan.json"))
+    found = as_printed(PlanDocument("rno.plan.json", plan))
     assert found["kind"] == "Plan"
     assert found["digest"] == plan_codec.digest(plan)
     assert sum(group["count"] for group in found["groups"]) == found["changed"] == len(plan.nodes)
@@ -293,7 +293,7 @@ def test_waves_that_hold_and_limits_of_zones() -> None:
     assert "including 1m0s soak, then waits for `rollout continue`  tess" in text
     assert ", 4 of a zone (limit 2 %); 100 in flight" in text
     assert "reverted once for real" not in text
-    shown = as_printed(plan_json(replace(plan, waves=waves, limits=limits), "p.json"))
+    shown = as_printed(PlanDocument("p.json", replace(plan, waves=waves, limits=limits)))
     assert (shown["waves"][0]["hold"], shown["waves"][0]["atOnce"]) == (True, 0)
     assert shown["limits"]["perZone"] == {"count": None, "percent": 2.0}
 
@@ -310,7 +310,7 @@ def test_a_wave_shows_the_data_that_its_soak_waits_for(data: SoakData, said: str
     plan = plan_of(6)
     needs = replace(plan, waves=(replace(plan.waves[0], data=data), *plan.waves[1:]))
     assert said in plan_text(needs)
-    shown = as_printed(plan_json(needs, "p.json"))["waves"][0]["mustHaveData"]
+    shown = as_printed(PlanDocument("p.json", needs))["waves"][0]["mustHaveData"]
     assert shown == {"podStarts": data.pod_starts, "pulls": data.pulls, "withinSeconds": data.within}
 
 

@@ -9,7 +9,7 @@ from rollout.app.plan import build_plan
 from rollout.app.plan_file import read_plan
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.apply_readiness import does_lines
-from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.presentation.pages.markup import with_texts
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
@@ -57,7 +57,7 @@ def _read_sealed_plan(data: bytes) -> tuple[str, ...]:
         return ()
     plan = plan_codec.decode(sealed, "p.json")
     apply_order("r1", plan)
-    documents.page(plan_json(plan, "p.json"))
+    documents.page(PlanDocument("p.json", plan))
     text = plan_text(plan)
     does_lines(plan)
     read_plan(sealed, "p.json")
