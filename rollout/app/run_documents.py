@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout.app.ports import Note, PastRuns
 from rollout.core.model.frozen import dataclass
-from rollout.core.presentation.past_run import PastRun, PastRunFacts, past_run_facts
+from rollout.core.presentation.past_run import PastRun, PastRunFacts
 from rollout.core.text.documents import Inline
 
 MOST_NOTES = 100
@@ -36,7 +36,7 @@ class PastRunDocument:
 
 
 def past_run_document(past: PastRun, recorded: Recorded) -> PastRunDocument:
-    return PastRunDocument(past_run_facts(past), recorded)
+    return PastRunDocument(past, recorded)
 
 
 def recorded(journal: PastRuns, cluster: str, run: str) -> Recorded:

@@ -13,7 +13,7 @@ from rollout.core.model.spans import Span, joined
 from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import Ending, NodeState, Order, RunState
-from rollout.core.text.documents import PrintedKey, Shown
+from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
@@ -182,6 +182,16 @@ _PEAK = Shown(
 _MOMENT = Shown("", (PrintedKey("at", "after_seconds"), PrintedKey("words", "text")))
 
 
+_FORECAST = Shown(
+    "",
+    (
+        "cluster", "nodes", "seconds", "ending", "exit_code", "halt", "counts", "reverted", "failed",
+        PrintedKey("owed", "pending_recovery", write=PendingNodes), PrintedKey("peaks", kind=tuple[Annotated[Peak, _PEAK], ...]),
+        PrintedKey("moments", kind=tuple[Annotated[ForecastMoment, _MOMENT], ...]),
+    ),
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class ForecastDocument:
     """What a plan would do, on model nodes. ``ending`` and ``exit_code`` ``None``: the run does not end.
@@ -189,32 +199,4 @@ class ForecastDocument:
     ``reverted`` and ``failed`` are nodesets.
     """
 
-    cluster: str
-    nodes: int
-    seconds: float
-    ending: Ending | None
-    exit_code: int | None
-    halt: ForecastHalt | None
-    counts: Mapping[str, int]
-    reverted: str
-    failed: str
-    pending_recovery: PendingNodes
-    peaks: tuple[Annotated[Peak, _PEAK], ...]
-    moments: tuple[Annotated[ForecastMoment, _MOMENT], ...]
-
-
-def foreseen_document(found: Forecast) -> ForecastDocument:
-    return ForecastDocument(
-        cluster=found.cluster,
-        nodes=found.nodes,
-        seconds=found.seconds,
-        ending=found.ending,
-        exit_code=found.exit_code,
-        halt=found.halt,
-        counts=found.counts,
-        reverted=found.reverted,
-        failed=found.failed,
-        pending_recovery=PendingNodes(found.owed),
-        peaks=found.peaks,
-        moments=found.moments,
-    )
+    forecast: Inline[Annotated[Forecast, _FORECAST]]

@@ -4,84 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
-from rollout.simulator.play import PlayOutcome
-from rollout.simulator.scenario import FaultKind
+from rollout.core.text.documents import Inline, PrintedKey, Shown
+from rollout.simulator.play import PlayOutcome, Told
+from rollout.simulator.scenario import Fault
 from rollout.simulator.tally import Tally
 
-
-@dataclass(frozen=True, slots=True)
-class PlayedFault:
-    """``at`` counts seconds, or actions of a controller, or requests: see ``simulator.scenario.Fault``."""
-
-    kind: FaultKind
-    node: str
-    at: float
-    lasting_seconds: float
-    amount: float
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedMoment:
-    after_seconds: float
-    who: str
-    text: str
+_FAULT = Shown(
+    "``at`` counts seconds, or actions of a controller, or requests: see ``simulator.scenario.Fault``.",
+    ("kind", "node", "at", PrintedKey("lasting", "lasting_seconds"), "amount", "words"),
+)
+_TOLD = Shown("", (PrintedKey("at", "after_seconds"), "who", PrintedKey("words", "text")))
+_OUTCOME = Shown(
+    "",
+    (
+        "scenario.seed", PrintedKey("broken", or_null=True), "ending",
+        PrintedKey("scenario.faults", kind=tuple[Annotated[Fault, _FAULT], ...]),
+        PrintedKey("story", kind=tuple[Annotated[Told, _TOLD], ...]),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class PlayDocument:
     """The story of one seed. ``broken``: the law that broke, ``None`` if every law was kept."""
 
-    seed: int
-    broken: str | None
-    ending: str
-    faults: tuple[PlayedFault, ...]
-    story: tuple[PlayedMoment, ...]
+    outcome: Inline[Annotated[PlayOutcome, _OUTCOME]]
 
 
-def play_document(outcome: PlayOutcome) -> PlayDocument:
-    drawn = outcome.scenario
-    return PlayDocument(
-        seed=drawn.seed,
-        broken=outcome.broken or None,
-        ending=outcome.ending,
-        faults=tuple(
-            PlayedFault(fault.kind, fault.node, fault.at, fault.lasting, fault.amount, fault.words)
-            for fault in drawn.faults
-        ),
-        story=tuple(PlayedMoment(each.at, each.who, each.words) for each in outcome.story),
-    )
+def _in_seconds(hours: float) -> float:
+    return hours * 3600
+
+
+_COUNTS = Mapping[str, int]
+_TALLY = Shown(
+    "",
+    (
+        "seeds", "nodes", "events", PrintedKey("hours", "played_seconds", write=_in_seconds), "controllers", "killed",
+        PrintedKey("faults", kind=_COUNTS), PrintedKey("endings", kind=_COUNTS), PrintedKey("laws", kind=_COUNTS),
+        PrintedKey("broken", kind=Mapping[int, str]), PrintedKey("took", "seconds"),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class TallyDocument:
     """The results of many seeds: ``broken`` is seed → law. ``played_seconds`` passed in all plays, ``seconds`` here."""
 
-    seeds: int
-    nodes: int
-    events: int
-    played_seconds: float
-    controllers: int
-    killed: int
-    faults: Mapping[str, int]
-    endings: Mapping[str, int]
-    laws: Mapping[str, int]
-    broken: Mapping[str, str]
-    seconds: float
-
-
-def tally_document(tally: Tally) -> TallyDocument:
-    return TallyDocument(
-        seeds=tally.seeds,
-        nodes=tally.nodes,
-        events=tally.events,
-        played_seconds=tally.hours * 3600,
-        controllers=tally.controllers,
-        killed=tally.killed,
-        faults=tally.faults,
-        endings=tally.endings,
-        laws=tally.laws,
-        broken={str(seed): law for seed, law in tally.broken.items()},
-        seconds=tally.took,
-    )
+    tally: Inline[Annotated[Tally, _TALLY]]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Annotated
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.plans.receipt_history import OnNodes, RunOnNodes
 from rollout.core.presentation.rollback_time import NoTimeBack, TimeBack
+from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.core.text.message_folding import folded, for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -35,14 +37,27 @@ def proof_lines(proofs: Sequence[NodeProof]) -> Iterator[str]:
         yield f"  {word} ({len(names)}) {printable(fold(names), 400)}: {printable(for_all(text, names), 400)}"
 
 
+def _evidence(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(printable(text, 400) for text in texts)
+
+
+def _files(files: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return {printable(path, 400): digest for path, digest in files}
+
+
+_PROOF = Shown(
+    "",
+    (
+        "node", PrintedKey("proven", "proof"), PrintedKey("evidence", write=_evidence), PrintedKey("files", write=_files),
+    ),
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class NodeProofDocument:
     """One node, read again after its revert. ``files``: path → digest, ``""`` where the file is absent, as it was before."""
 
-    node: str
-    proof: Proven
-    evidence: tuple[str, ...]
-    files: Mapping[str, str]
+    proof: Inline[Annotated[NodeProof, _PROOF]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +72,7 @@ class ProofDocument:
 
 def proof_documents(proofs: Sequence[NodeProof]) -> Iterator[NodeProofDocument | ProofDocument]:
     """One line per node, then one for all."""
-    for proof in proofs:
-        evidence = tuple(printable(text, 400) for text in proof.evidence)
-        files = {printable(path, 400): digest for path, digest in proof.files}
-        yield NodeProofDocument(proof.node, proof.proven, evidence, files)
+    yield from map(NodeProofDocument, proofs)
     yield ProofDocument(*(sum(proof.proven is kind for proof in proofs) for kind in Proven))
 
 
@@ -116,15 +128,21 @@ def _held(each: RunOnNodes) -> str:
     return f"run {each.run} on {counted(len(each.holding), 'node')} {printable(fold(each.holding), 200)}"
 
 
-@dataclass(frozen=True, slots=True)
-class RunSeen:
-    """A run as the nodes report it, in nodesets: ``holding`` its change, ``reverted``, or ``under`` a newer run's. ``doubted``: its counter is impossible."""
+def _reasons(nodes: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: printable(why, 300) for name, why in nodes.items()}
 
-    run: str
-    holding: str
-    reverted: str
-    under: str
-    doubted: bool
+
+_RUN_SEEN = Shown(
+    "A run as the nodes report it, in nodesets: ``holding`` its change, ``reverted``, or ``under`` a newer run's. ``doubted``: its counter is impossible.",
+    (
+        "run", PrintedKey("holding", write=fold), PrintedKey("back", "reverted", write=fold), PrintedKey("under", write=fold),
+        "doubted",
+    ),
+)  # fmt: skip
+_SEEN = Shown(
+    "",
+    (PrintedKey("runs", kind=tuple[Annotated[RunOnNodes, _RUN_SEEN], ...]), PrintedKey("silent", write=_reasons)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +154,11 @@ class OnNodesDocument:
 
     picked: tuple[str, ...]
     reverted: str
-    runs: tuple[RunSeen, ...]
-    silent: Mapping[str, str]
+    seen: Inline[Annotated[OnNodes, _SEEN]]
 
 
 def seen_document(seen: OnNodes, picked: tuple[str, ...], back: Collection[str]) -> OnNodesDocument:
-    runs = tuple(RunSeen(run.run, fold(run.holding), fold(run.back), fold(run.under), run.doubted) for run in seen.runs)
-    return OnNodesDocument(picked, fold(back), runs, _reasons(seen.silent))
+    return OnNodesDocument(picked, fold(back), seen)
 
 
 def predicted_lines(time: TimeBack | NoTimeBack) -> Iterator[str]:
@@ -153,27 +169,35 @@ def predicted_lines(time: TimeBack | NoTimeBack) -> Iterator[str]:
     yield PULLS
 
 
+def _tenths(seconds: float) -> float:
+    return round(seconds, 1)
+
+
+_TIME = Shown(
+    "",
+    (
+        PrintedKey("nodes", "count"), PrintedKey("seconds", write=_tenths), PrintedKey("each.seconds", "node_seconds", write=_tenths),
+        "each.why",
+    ),
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class PredictedDocument:
     """How long reverting ``count`` nodes will take; ``why``: where the time of one node is from."""
 
-    count: int
-    seconds: float
-    node_seconds: float
-    why: str
+    time: Inline[Annotated[TimeBack, _TIME]]
 
 
 @dataclass(frozen=True, slots=True)
 class NotPredictedDocument:
     """``count`` nodes will be reverted. The estimate of the time failed or was late."""
 
-    count: int
+    time: Inline[Annotated[NoTimeBack, Shown("", (PrintedKey("nodes", "count"),))]]
 
 
 def predicted_document(time: TimeBack | NoTimeBack) -> PredictedDocument | NotPredictedDocument:
-    if isinstance(time, NoTimeBack):
-        return NotPredictedDocument(time.nodes)
-    return PredictedDocument(time.nodes, round(time.seconds, 1), round(time.each.seconds, 1), time.each.why)
+    return NotPredictedDocument(time) if isinstance(time, NoTimeBack) else PredictedDocument(time)
 
 
 def waiting_lines(owed: Mapping[str, str], seconds: float) -> Iterator[str]:
@@ -226,10 +250,6 @@ class UnfinishedDocument:
 
 def unfinished_document(picked: tuple[str, ...], owed: Mapping[str, str]) -> UnfinishedDocument:
     return UnfinishedDocument(_reasons(owed), picked)
-
-
-def _reasons(nodes: Mapping[str, str]) -> dict[str, str]:
-    return {name: printable(why, 300) for name, why in nodes.items()}
 
 
 PROOF_DOCUMENTS = (NodeProofDocument, ProofDocument)

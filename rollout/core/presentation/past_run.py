@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.presentation.summary import NodeCount, RunSummary
-from rollout.core.presentation.summary_text import RolledBack, rolled_back, since_lines
+from rollout.core.presentation.summary_text import rolled_back, since_lines
 from rollout.core.run.state import Goal
-from rollout.core.text.documents import Moment
+from rollout.core.text.documents import Moment, PrintedKey, Shown
 from rollout.core.text.terminal import printable, wall
 
 
@@ -80,51 +81,28 @@ class PendingNodes:
     nodes: str
 
 
-@dataclass(frozen=True, slots=True)
-class PastRunFacts:
-    """``plan``: its digest, ``None`` for a rollback. From ``ended`` to ``cordoned`` all are ``None`` without a summary.
-
-    ``why``: the message of the halt, ``""`` without one; ``nodes``: node state → how many, and a nodeset.
-    """
-
-    run: str
-    cluster: str
-    goal: str
-    who: str
-    reason: str
-    another_version: AnotherVersion
-    plan: str | None
-    began: Moment
-    ended: Moment | None
-    ending: str | None
-    exit_code: int | None
-    why: str | None
-    counts: Mapping[str, int] | None
-    nodes: Mapping[str, NodeCount] | None
-    pending_recovery: PendingNodes | None
-    cordoned: str | None
-    rolled_back: tuple[RolledBack, ...]
+def _another_version(past: PastRun) -> AnotherVersion:
+    return AnotherVersion(past.version or None, past.rules)
 
 
-def past_run_facts(past: PastRun) -> PastRunFacts:
-    """The same for programs."""
-    summary = past.summary
-    return PastRunFacts(
-        run=past.run,
-        cluster=past.cluster,
-        goal=past.goal,
-        who=past.who,
-        reason=past.reason,
-        another_version=AnotherVersion(past.version or None, past.rules),
-        plan=past.plan or None,
-        began=past.began,
-        ended=summary.ended if summary else None,
-        ending=summary.ending if summary else None,
-        exit_code=summary.exit_code if summary else None,
-        why=summary.why if summary else None,
-        counts={state: found.count for state, found in summary.nodes.items()} if summary else None,
-        nodes=summary.nodes if summary else None,
-        pending_recovery=PendingNodes(summary.owed) if summary else None,
-        cordoned=summary.cordoned if summary else None,
-        rolled_back=rolled_back(past.rolled_back),
-    )
+def _counts(nodes: Mapping[str, NodeCount]) -> Mapping[str, int]:
+    return {state: found.count for state, found in nodes.items()}
+
+
+PastRunFacts = Annotated[
+    PastRun,
+    Shown(
+        """``plan``: its digest, ``None`` for a rollback. From ``ended`` to ``cordoned`` all are ``None`` without a summary.
+
+``why``: the message of the halt, ``""`` without one; ``nodes``: node state → how many, and a nodeset.""",
+        (
+            "run", "cluster", "goal", "who", "reason", PrintedKey("", "another_version", write=_another_version),
+            PrintedKey("plan", or_null=True), PrintedKey("began", kind=Moment),
+            PrintedKey("summary.ended", kind=Moment | None), "summary.ending", "summary.exit_code", "summary.why",
+            PrintedKey("summary.nodes", "counts", write=_counts), "summary.nodes",
+            PrintedKey("summary.owed", "pending_recovery", write=PendingNodes), "summary.cordoned",
+            PrintedKey("rolled_back", write=rolled_back),
+        ),
+    ),
+]  # fmt: skip
+"""The same for programs."""

@@ -44,7 +44,7 @@ Inline = Annotated[T, _Mark.INLINE]
 class PrintedKey:
     """A key of a value in a document. ``field``: a field or property, or a path such as ``place.line``; ``""``: the value itself.
 
-    A ``None`` on the path is ``null``. ``name``: the key, as a field would be named (``""``: the path's last field).
+    Behind a ``None`` on the path is ``null``. ``name``: the key, as a field would be named (``""``: the path's last field).
     ``write``: what is printed in its place. ``kind``: the type of what is printed (``None``: what ``write`` returns, else the
     field's own). ``or_null``: an empty text is ``null``.
     """
@@ -228,12 +228,24 @@ def _parts(kind: Any) -> Iterator[_Part]:
 
 
 def _shown_parts(kind: Any, shown: Shown) -> Iterator[_Part]:
+    for key, name, hint in printed_keys(kind, shown):
+        yield _reader(key), _camel(name), _form(hint)
+
+
+def printed_keys(kind: Any, shown: Shown) -> Iterator[tuple[PrintedKey, str, Any]]:
+    """Each key of a value of this type, its name as a field's, and the type of what is printed."""
     for each in shown.keys:
         key = PrintedKey(each) if isinstance(each, str) else each
-        steps = key.field.split(".") if key.field else []
-        hint = key.kind or _returned(key.write) or _type_at(kind, steps)
-        form = _form(hint | None if key.or_null else hint)
-        yield _reader(steps, key), _camel(key.name or steps[-1]), form
+        hint = key.kind
+        if hint is None:
+            of_field, may_end = _type_at(kind, _steps(key))
+            hint = _returned(key.write) or of_field
+            hint = hint | None if may_end or key.or_null else hint
+        yield key, key.name or _steps(key)[-1], hint
+
+
+def _steps(key: PrintedKey) -> Sequence[str]:
+    return key.field.split(".") if key.field else ()
 
 
 def _returned(write: Callable[[Any], Any] | None) -> Any:
@@ -242,23 +254,25 @@ def _returned(write: Callable[[Any], Any] | None) -> Any:
     return typing.get_type_hints(write, include_extras=True).get("return")
 
 
-def _type_at(kind: Any, steps: Sequence[str]) -> Any:
-    """Of a field at the end of a path, ``… | None`` if something on the path may be ``None``."""
+def _type_at(kind: Any, steps: Sequence[str]) -> tuple[Any, bool]:
+    """Of the field at the end of a path; whether something before it may be ``None``."""
     may_end = False
     for step in steps:
         if types.NoneType in typing.get_args(kind):
             (kind,), may_end = (each for each in typing.get_args(kind) if each is not types.NoneType), True
         hint = typing.get_type_hints(kind, include_extras=True).get(step)
         kind = hint or typing.get_type_hints(getattr(kind, step).fget, include_extras=True)["return"]
-    return kind | None if may_end else kind
+    return kind, may_end
 
 
-def _reader(steps: Sequence[str], key: PrintedKey) -> Callable[[Any], Any]:
-    write = key.write
+def _reader(key: PrintedKey) -> Callable[[Any], Any]:
+    steps, write = _steps(key), key.write
 
     def read(value: Any) -> Any:
         for step in steps:
-            value = None if value is None else getattr(value, step)
+            if value is None:
+                return None
+            value = getattr(value, step)
         if key.or_null:
             return value or None
         return value if write is None else write(value)

@@ -22,9 +22,9 @@ from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.simulator.draw import scenario
 from rollout.simulator.fault_words import faults_of
-from rollout.simulator.forecast import ForecastDocument, foreseen_document, foreseen_lines
+from rollout.simulator.forecast import ForecastDocument, foreseen_lines
 from rollout.simulator.play import PlayOutcome
-from rollout.simulator.play_documents import PlayDocument, TallyDocument, play_document, tally_document
+from rollout.simulator.play_documents import PlayDocument, TallyDocument
 from rollout.simulator.rehearsal import PlanRehearsal
 from rollout.simulator.tally import Tally, page, played_on_all_cores, rows, smallest
 
@@ -87,7 +87,7 @@ def _rehearse(path: Path, said: tuple[str, ...], at: str, output: str) -> int:
     finally:
         gc.enable()
     if output == "json":
-        click.echo(documents.page(foreseen_document(found)))
+        click.echo(documents.page(ForecastDocument(found)))
     else:
         say("\n".join(foreseen_lines(found)))
     return found.exit_code or 0
@@ -118,7 +118,7 @@ def _names(plan: Plan) -> Names:
 def _tell(outcome: PlayOutcome, output: str) -> int:
     drawn = outcome.scenario
     if output == "json":
-        click.echo(documents.page(play_document(outcome)))
+        click.echo(documents.page(PlayDocument(outcome)))
     else:
         say(f"seed {drawn.seed}: {len(drawn.order.nodes)} nodes, {outcome.controllers} controllers")
         for fault in drawn.faults:
@@ -134,7 +134,7 @@ def _count(first: int, count: int, write: Path | None, output: str) -> int:
     if write is not None:
         write.write_text(page(tally, f"make simulate SEEDS={count}"))
     if output == "json":
-        click.echo(documents.page(tally_document(tally)))
+        click.echo(documents.page(TallyDocument(tally)))
     else:
         for name, number in rows(tally):
             say(f"{number:>12} {name}")

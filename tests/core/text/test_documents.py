@@ -147,6 +147,10 @@ def _length(mistake: Mistake) -> int:
     return len(mistake.words)
 
 
+def _doubled(number: int) -> int:
+    return 2 * number
+
+
 def _letters(words: str) -> tuple[str, ...]:
     return tuple(words)
 
@@ -155,6 +159,7 @@ SHOWN = Shown(
     "``None`` where it is ``not_known``.",
     (
         "place.line",
+        PrintedKey("place.line", "twice", write=_doubled),
         "short",
         PrintedKey("words", "full_text"),
         PrintedKey("words", "letters", write=_letters),
@@ -177,6 +182,7 @@ def test_a_value_is_printed_as_its_keys_name_it(mistake: Mistake, line: int | No
     found = documents.values(MistakeDocument(mistake))
     assert list(found.items())[2:] == [
         ("line", line),
+        ("twice", line and 2 * line),
         ("short", "non"),
         ("fullText", "none"),
         ("letters", ["n", "o", "n", "e"]),
@@ -191,6 +197,7 @@ def test_the_schema_of_keys_has_the_types_of_what_is_printed() -> None:
     assert made["description"] == "`null` where it is `notKnown`."
     assert list(made["properties"].items())[2:] == [
         ("line", {"type": ["integer", "null"]}),
+        ("twice", {"type": ["integer", "null"]}),
         ("short", {"type": "string"}),
         ("fullText", {"type": "string"}),
         ("letters", {"type": "array", "items": {"type": "string"}}),
