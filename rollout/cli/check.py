@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from operator import not_
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from rollout.app.check import CheckResult, NodesNotAsked
+from rollout.app.check import CheckResult
 from rollout.app.check_kubelet import assumed_kubelet, verdicts
 from rollout.cli.check_kubelet import KubeletCheckDocument, tell
 from rollout.cli.project import output_option, project_here, project_option
@@ -16,43 +18,42 @@ from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.checking import check_project, kubelet_files
 from rollout.composition.plan_files import saved_fleet
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.playbook import Policy
 from rollout.core.text import documents
+from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
 
 _LONGEST_LINE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemPart:
-    """A mistake; without a place in a file the first three are ``None``."""
-
-    file: str | None
-    line: int | None
-    column: int | None
-    reference: str
-    message: str
-    hint: str
+_PROBLEM = Shown(
+    "A mistake; without a place in a file the first three are ``None``.",
+    ("place.file", "place.line", "place.column", "reference", "message", "hint"),
+)
+_INVENTORY = Shown("An inventory, and how many nodes it has.", ("cluster", PrintedKey("nodes", write=len, kind=int)))
 
 
-@dataclass(frozen=True, slots=True)
-class InventoryPart:
-    """An inventory, and how many nodes it has."""
+def _names(playbooks: tuple[Policy, ...]) -> tuple[str, ...]:
+    return tuple(playbook.name for playbook in playbooks)
 
-    cluster: str
-    nodes: int
+
+_CHECKED = Shown(
+    "",
+    (
+        PrintedKey("problems", "ok", write=not_, kind=bool), PrintedKey("problems", kind=tuple[Annotated[Problem, _PROBLEM], ...]),
+        PrintedKey("inventories", kind=tuple[Annotated[Inventory, _INVENTORY], ...]), PrintedKey("playbooks", write=_names),
+        "templates", "not_asked",
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class CheckDocument:
     """Every mistake, and the files without any."""
 
-    ok: bool
-    problems: tuple[ProblemPart, ...]
-    inventories: tuple[InventoryPart, ...]
-    playbooks: tuple[str, ...]
-    templates: tuple[str, ...]
-    not_asked: tuple[NodesNotAsked, ...]
+    checked: Inline[Annotated[CheckResult, _CHECKED]]
 
 
 @registered("Check inventories, playbooks, templates and ssh_config.", prints=(CheckDocument, KubeletCheckDocument))
@@ -99,7 +100,7 @@ def check(
     folder, fleet = project_here().folder, saved_fleet(snapshot) if snapshot else None
     checked = check_project(folder, ssh_config, fleet)
     if output == "json":
-        click.echo(documents.page(_document(checked)))
+        click.echo(documents.page(CheckDocument(checked)))
     else:
         _print(checked)
     if checked.problems:
@@ -120,26 +121,3 @@ def _print(checked: CheckResult) -> None:
         counted(len(checked.templates), "template"),
     ]
     say(f"ok: {', '.join(parts)}")
-
-
-def _document(checked: CheckResult) -> CheckDocument:
-    return CheckDocument(
-        ok=not checked.problems,
-        problems=tuple(_problem(problem) for problem in checked.problems),
-        inventories=tuple(InventoryPart(each.cluster, len(each.nodes)) for each in checked.inventories),
-        playbooks=tuple(playbook.name for playbook in checked.playbooks),
-        templates=checked.templates,
-        not_asked=checked.not_asked,
-    )
-
-
-def _problem(problem: Problem) -> ProblemPart:
-    place = problem.place
-    return ProblemPart(
-        file=place.file if place else None,
-        line=place.line if place else None,
-        column=place.column if place else None,
-        reference=problem.reference,
-        message=problem.message,
-        hint=problem.hint,
-    )

@@ -29,7 +29,6 @@ from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
 from rollout.features.exec.words import (
     CommandResultDocument,
-    command_document,
     command_lines,
     given_up,
     not_started,
@@ -109,7 +108,7 @@ class _Output:
     def heard(self, result: CommandResult) -> None:
         """A line of JSON at once. Text is printed at the end, folded."""
         if self.json:
-            self.line(documents.line(command_document(result)))
+            self.line(documents.line(CommandResultDocument(result)))
 
     def line(self, text: str) -> None:
         try:

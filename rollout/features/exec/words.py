@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from rollout.core.model.report import CommandResult
+from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, printable_lines
@@ -38,32 +40,28 @@ def command_lines(results: Sequence[CommandResult], unstarted: Sequence[str], li
     yield _counts(results, unstarted)
 
 
+def _text(stream: bytes) -> str:
+    return stream.decode("utf-8", "replace")
+
+
+def _message(message: str) -> str:
+    return printable(message, _LONGEST)
+
+
+_RESULT = Shown(
+    "",
+    (
+        "node", PrintedKey("status", "exit_status"), PrintedKey("stdout", write=_text), PrintedKey("stderr", write=_text),
+        "started", "cut", "reference", PrintedKey("message", write=_message),
+    ),
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class CommandResultDocument:
     """One node's result of ``exec``. ``exit_status`` is ``None`` without an answer; ``cut``: its output was longer."""
 
-    node: str
-    exit_status: int | None
-    stdout: str
-    stderr: str
-    started: bool
-    cut: bool
-    reference: str
-    message: str
-
-
-def command_document(result: CommandResult) -> CommandResultDocument:
-    """Bytes that are not UTF-8 are replaced."""
-    return CommandResultDocument(
-        node=result.node,
-        exit_status=result.status,
-        stdout=result.stdout.decode("utf-8", "replace"),
-        stderr=result.stderr.decode("utf-8", "replace"),
-        started=result.started,
-        cut=result.cut,
-        reference=result.reference,
-        message=printable(result.message, _LONGEST),
-    )
+    result: Inline[Annotated[CommandResult, _RESULT]]
 
 
 def not_started(node: str) -> CommandResult:
@@ -128,7 +126,7 @@ def _besides(group: Sequence[CommandResult]) -> str:
 
 def _output(result: CommandResult, limit: int) -> Iterator[str]:
     for sign, stream in (("  ", result.stdout), ("  stderr: ", result.stderr)):
-        for line in printable_lines(stream.decode("utf-8", "replace"), _LONGEST):
+        for line in printable_lines(_text(stream), _LONGEST):
             yield f"{sign}{line}".rstrip()
     if result.cut:
         yield _CUT.format(limit=limit // 1024)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 
@@ -13,6 +13,7 @@ from rollout.core.model.plan import Change, Plan
 from rollout.core.model.settings import Value
 from rollout.core.model.verification import KUBEADM_CONFIG
 from rollout.core.text import diff, json_text, nodesets
+from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.terminal import counted, printable
 
 # What kubeadm's configuration must contain so that it keeps a plan's change: the fields, once for each distinct set.
@@ -163,15 +164,17 @@ class ConfigMapKey:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class PatchPart:
-    """The ``fields`` for ``nodes`` (a nodeset), as a patch file of this name; ``flags`` are arguments that they need too."""
+def _file(_patch: KubeadmPatch) -> str:
+    return PATCH_FILE
 
-    file: str
-    fields: Mapping[str, object]
-    flags: tuple[str, ...]
-    count: int
-    nodes: str
+
+_PATCH = Shown(
+    "The ``fields`` for ``nodes`` (a nodeset), as a patch file of this name; ``flags`` are arguments that they need too.",
+    (
+        PrintedKey("", "file", write=_file), PrintedKey("fields", kind=Mapping[str, object]), "flags",
+        PrintedKey("nodes", "count", write=len, kind=int), PrintedKey("nodes", write=nodesets.fold),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +182,9 @@ class KubeadmPatchesDocument:
     """What kubeadm's ConfigMap or its patches must contain to keep a plan's change."""
 
     config_map: ConfigMapKey
-    patches: tuple[PatchPart, ...]
+    patches: tuple[Annotated[KubeadmPatch, _PATCH], ...]
 
 
 def kubeadm_document(patches: Sequence[KubeadmPatch]) -> KubeadmPatchesDocument:
     """The same for programs."""
-    return KubeadmPatchesDocument(
-        config_map=ConfigMapKey("kube-system", "kubelet-config", "kubelet"),
-        patches=tuple(
-            PatchPart(PATCH_FILE, each.fields, each.flags, len(each.nodes), nodesets.fold(each.nodes))
-            for each in patches
-        ),
-    )
+    return KubeadmPatchesDocument(ConfigMapKey("kube-system", "kubelet-config", "kubelet"), tuple(patches))

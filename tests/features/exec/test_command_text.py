@@ -5,7 +5,7 @@ from __future__ import annotations
 from rollout.core.model.report import CommandResult
 from rollout.core.text import documents
 from rollout.features.exec.words import (
-    command_document,
+    CommandResultDocument,
     command_lines,
     given_up,
     not_started,
@@ -92,14 +92,14 @@ def test_nodes_that_were_not_started_are_named() -> None:
 
 
 def test_a_line_of_json_is_safe_for_a_terminal_and_has_everything() -> None:
-    found = command_document(CommandResult("a-1", 0, b"\x1b[2J\xff", b"e", cut=True))
+    found = CommandResultDocument(CommandResult("a-1", 0, b"\x1b[2J\xff", b"e", cut=True))
     assert documents.line(found).isprintable()
     assert as_printed(found) == {
         "apiVersion": "rollout/v1", "kind": "CommandResult",
         "node": "a-1", "exitStatus": 0, "stdout": "\x1b[2J\ufffd", "stderr": "e", "started": True, "cut": True,
         "reference": "", "message": "",
     }  # fmt: skip
-    assert command_document(not_started("a-2")).reference == "not-started"
+    assert as_printed(CommandResultDocument(not_started("a-2")))["reference"] == "not-started"
 
 
 def test_the_record_has_the_nodes_the_command_and_how_each_ended() -> None:

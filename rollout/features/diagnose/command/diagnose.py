@@ -32,7 +32,7 @@ from rollout.features.diagnose.rules.diagnosis import Diagnosis
 from rollout.features.diagnose.rules.finding import ProposalTarget
 from rollout.features.diagnose.rules.remedies import Effect, remedy_lines
 from rollout.features.diagnose.words.diagnosis_page import diagnosis_page
-from rollout.features.diagnose.words.diagnosis_text import DiagnosisDocument, diagnosis_document, diagnosis_lines
+from rollout.features.diagnose.words.diagnosis_text import DiagnosisDocument, diagnosis_lines
 from rollout.kubelet import versions
 
 LONGEST = 7 * 24 * 3600.0
@@ -166,7 +166,7 @@ def _shown(session: Session, found: Diagnosis, wanted: _Wanted, *, code: int) ->
         page = with_texts(diagnosis_page(found, wanted.cluster), session.carried)
         write_privately(wanted.page, page.encode())
     if session.output == "json":
-        click.echo(documents.page(diagnosis_document(found)))
+        click.echo(documents.page(DiagnosisDocument(found)))
     else:
         say("\n".join(diagnosis_lines(found)))
     return code

@@ -7,31 +7,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from rollout.core.text.documents import PrintedKey, Shown
+from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable
 from rollout.features.diagnose.rules.diagnosis import Diagnosis, NotRead
-from rollout.features.diagnose.rules.facts import SourceLine, without_secrets_in
-from rollout.features.diagnose.rules.finding import Confidence, Finding, time_text
-from rollout.features.diagnose.rules.pod_timelines import PodTimeline, timeline_lines
+from rollout.features.diagnose.rules.facts import without_secrets_in
+from rollout.features.diagnose.rules.finding import Finding, time_text
+from rollout.features.diagnose.rules.pod_timelines import PodStep, PodTimeline, timeline_lines
 
 _WIDTH = 118
 _LONGEST = 220
 
 
-@dataclass(frozen=True, slots=True)
-class FindingPart:
-    """``nodes`` is a nodeset. The risk is a comment behind the command, so that the proposal can be pasted into a shell."""
+def _proposal(finding: Finding) -> str:
+    return f"{finding.proposal}  # risk: {finding.risk}" if finding.proposal and finding.risk else finding.proposal
 
-    id: str
-    confidence: Confidence
-    nodes: str
-    since: str
-    evidence: tuple[SourceLine, ...]
-    cause: str
-    proposal: str
-    fetch_next: str
 
+_FINDING = Shown(
+    "``nodes`` is a nodeset. The risk is a comment behind the command, so that the proposal can be pasted into a shell.",
+    (
+        "id", "confidence", PrintedKey("nodeset", "nodes"), "since", PrintedKey("evidence", write=without_secrets_in),
+        PrintedKey("cause", write=without_secrets), PrintedKey("", "proposal", write=_proposal), "fetch_next",
+    ),
+)  # fmt: skip
 
 _NOT_READ = Shown(
     '``nodes`` is a nodeset; ``""``: it is not of one node.',
@@ -39,22 +37,26 @@ _NOT_READ = Shown(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PodStepPart:
-    """``at`` is a time, or an age where a table of events has ages only. ``seconds``: since the first step."""
-
-    at: str
-    seconds: float
-    what: str
+def _tenths(seconds: float) -> float:
+    return round(seconds, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class TimelinePart:
-    """The end of one pod. ``node``: ``""`` if no line names it."""
-
-    pod: str
-    node: str
-    steps: tuple[PodStepPart, ...]
+_STEP = Shown(
+    "``at`` is a time, or an age where a table of events has ages only. ``seconds``: since the first step.",
+    (PrintedKey("at", write=time_text), PrintedKey("seconds", write=_tenths), "what"),
+)
+_TIMELINE = Shown(
+    'The end of one pod. ``node``: ``""`` if no line names it.',
+    ("pod", "node", PrintedKey("steps", kind=tuple[Annotated[PodStep, _STEP], ...])),
+)
+_DIAGNOSIS = Shown(
+    "",
+    (
+        PrintedKey("findings", kind=tuple[Annotated[Finding, _FINDING], ...]), "unread_lines",
+        PrintedKey("not_read", kind=tuple[Annotated[NotRead, _NOT_READ], ...] | None),
+        PrintedKey("timelines", kind=tuple[Annotated[PodTimeline, _TIMELINE], ...] | None),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,38 +66,7 @@ class DiagnosisDocument:
     ``not_read`` is ``None`` if no nodes and no API server were read, ``timelines`` if no pod was asked for.
     """
 
-    findings: tuple[FindingPart, ...]
-    unread_lines: int
-    not_read: tuple[Annotated[NotRead, _NOT_READ], ...] | None
-    timelines: tuple[TimelinePart, ...] | None
-
-
-def diagnosis_document(diagnosis: Diagnosis) -> DiagnosisDocument:
-    return DiagnosisDocument(
-        findings=tuple(
-            FindingPart(
-                id=finding.id,
-                confidence=finding.confidence,
-                nodes=finding.nodeset,
-                since=finding.since,
-                evidence=without_secrets_in(finding.evidence),
-                cause=without_secrets(finding.cause),
-                proposal=f"{finding.proposal}  # risk: {finding.risk}"
-                if finding.proposal and finding.risk
-                else finding.proposal,
-                fetch_next=finding.fetch_next,
-            )
-            for finding in diagnosis.findings
-        ),
-        unread_lines=diagnosis.unread_lines,
-        not_read=diagnosis.not_read,
-        timelines=None if diagnosis.timelines is None else tuple(_timeline(each) for each in diagnosis.timelines),
-    )
-
-
-def _timeline(each: PodTimeline) -> TimelinePart:
-    steps = (PodStepPart(time_text(step.at), round(step.seconds, 1), step.what) for step in each.steps)
-    return TimelinePart(each.pod, each.node, tuple(steps))
+    diagnosis: Inline[Annotated[Diagnosis, _DIAGNOSIS]]
 
 
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
