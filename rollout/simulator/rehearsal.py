@@ -172,7 +172,7 @@ class Teller(Observer):
         if after.closed is None and before.closed is not None:
             tell("its change window opens")
         if after.halt is not None and before.halt is None:
-            tell(f"halts: {after.halt.message} [{after.halt.reference}]")
+            tell(f"halts: {after.halt}")
 
     def on_end(self, state: RunState) -> None:
         """The end is reported with the rest."""

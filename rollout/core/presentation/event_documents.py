@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, make_dataclass
 from typing import Annotated, Any
 
-from rollout.core.presentation.summary import HaltSummary, halt_summary
+from rollout.core.presentation.summary import ShownHalt
 from rollout.core.presentation.summary_text import SummaryDocument
 from rollout.core.run import events
 from rollout.core.run.events import Event
@@ -26,7 +26,7 @@ class Step:
     at: Moment
     phase: Phase
     wave: str
-    halt: HaltSummary | None
+    halt: ShownHalt | None
 
 
 _ANSWER = Shown(
@@ -157,7 +157,7 @@ RUN_DOCUMENTS = (*EVENT_DOCUMENTS, SummaryDocument)
 
 def event_document(event: Event, after: RunState) -> object:
     """``after``: the state after the event."""
-    step = Step(after.order.run, event.at, after.phase, _wave(after, after.wave), halt_summary(after.halt))
+    step = Step(after.order.run, event.at, after.phase, _wave(after, after.wave), after.halt)
     match event:
         case events.Answered():
             return AnsweredDocument(step, event, after.nodes[event.node].state, event)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Annotated
 
 from rollout.core.model.fleet_changes import LEAVERS
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.playbook import EMERGENCY_LIMITS, Scope
+from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.presentation.waiting_nodes import (
     WaitingForBaselines,
     WaitingForData,
@@ -20,15 +21,27 @@ from rollout.core.presentation.waiting_nodes import (
     without_baseline,
 )
 from rollout.core.run import drain_rounds
-from rollout.core.run.budgets import nearest, place_words
+from rollout.core.run.budgets import Distance, nearest
 from rollout.core.run.facts import may_hold, needs_force
 from rollout.core.run.order import predicted_seconds
 from rollout.core.run.retries import need_a_plan, resume_has_work
-from rollout.core.run.state import Ending, Goal, Halt, LeftOut, NodeRecord, NodeState, Phase, Rehearsal, RunState
-from rollout.core.text.documents import Moment
+from rollout.core.run.state import (
+    ClosedWindow,
+    Ending,
+    Goal,
+    Halt,
+    LeftOut,
+    NodeRecord,
+    NodeState,
+    Pause,
+    Phase,
+    Rehearsal,
+    RunState,
+)
+from rollout.core.text.documents import Moment, PrintedKey, Shown
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import counted, printable, seconds_text
+from rollout.core.text.terminal import counted, seconds_text
 
 _TROUBLE = (NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
 _EXIT = {Ending.HALTED: 3, Ending.INTERRUPTED: 130, Ending.PREFLIGHT: 2, Ending.CLAIMED: 5}
@@ -77,61 +90,23 @@ class WaveSummary:
     counts: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetSummary:
+_BUDGET = Shown(
     """The place of a scope that is nearest to halting the run: at ``left`` more failed nodes.
 
-    ``name`` is the wave's or the rack's; ``""``: the fleet.
-    """
-
-    scope: Scope
-    name: str
-    wrong: int
-    limit: int
-    left: int
-
-    @property
-    def place(self) -> str:
-        return printable(place_words(self.scope, self.name), 60)
-
-
-@dataclass(frozen=True, slots=True)
-class HaltSummary:
-    """Why nothing new is released, and since when."""
-
-    reference: str
-    message: str
-    at: Moment
-
-    def __str__(self) -> str:
-        return f"{self.message} [{self.reference}]"
-
-
-@dataclass(frozen=True, slots=True)
-class PauseSummary:
-    """``held``: a wave of the playbook holds, else ``by`` paused the run."""
-
-    held: bool
-    by: str
-    reason: str
-    at: Moment
-
-    def __str__(self) -> str:
-        if self.held:
-            return f"it {self.reason}"
-        return f"paused by {self.by}" + (f": {self.reason}" if self.reason else "")
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedSummary:
-    """The change window is closed since ``at``. ``opens`` ``None``: not known when it opens again."""
-
-    why: str
-    at: Moment
-    opens: Moment | None
-
-    def __str__(self) -> str:
-        return f"the change window is closed: {self.why}"
+``name`` is the wave's or the rack's; ``""``: the fleet.""",
+    ("scope", "name", "wrong", "limit", "left"),
+)
+ShownHalt = Annotated[
+    Halt, Shown("Why nothing new is released, and since when.", ("reference", "message", PrintedKey("at", kind=Moment)))
+]
+_PAUSE = Shown(
+    "``held``: a wave of the playbook holds, else ``by`` paused the run.",
+    ("held", PrintedKey("who", "by"), "reason", PrintedKey("at", kind=Moment)),
+)
+_CLOSED = Shown(
+    "The change window is closed since ``at``. ``opens`` ``None``: not known when it opens again.",
+    ("why", PrintedKey("at", kind=Moment), PrintedKey("opens", kind=Moment | None)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +174,11 @@ class Summary:
     wave: str
     ending: Ending | None
     exit_code: int | None
-    halt: HaltSummary | None
-    paused: PauseSummary | None
-    window: ClosedSummary | None
+    halt: ShownHalt | None
+    paused: Annotated[Pause, _PAUSE] | None
+    window: Annotated[ClosedWindow, _CLOSED] | None
     rehearsal: Rehearsed | None
-    budgets: tuple[BudgetSummary, ...]
+    budgets: tuple[Annotated[Distance, _BUDGET], ...]
     counts: Mapping[str, int]
     waves: tuple[WaveSummary, ...]
     troubles: tuple[Trouble, ...]
@@ -226,7 +201,7 @@ class Summary:
 
 def summarize(state: RunState) -> Summary:
     """Fold a state."""
-    order, running, pause, closed = state.order, state.phase is Phase.RUNNING, state.paused, state.closed
+    order, running = state.order, state.phase is Phase.RUNNING
     owed = owed_nodes(state)
     only_cordon = {name for name in owed if drain_rounds.owes_a_cordon(state.nodes[name])}
     return Summary(
@@ -237,14 +212,11 @@ def summarize(state: RunState) -> Summary:
         wave=order.waves[min(state.wave, len(order.waves) - 1)].name if order.waves else "",
         ending=state.ending,
         exit_code=exit_code(state),
-        halt=halt_summary(state.halt),
-        paused=PauseSummary(pause.held, pause.who, pause.reason, pause.at) if pause else None,
-        window=ClosedSummary(closed.why, closed.at, closed.opens) if closed else None,
+        halt=state.halt,
+        paused=state.paused,
+        window=state.closed,
         rehearsal=rehearsed(state),
-        budgets=tuple(
-            BudgetSummary(distance.scope, distance.name, distance.wrong, distance.limit, distance.left)
-            for distance in nearest(order, state.nodes, state.wave)
-        ),
+        budgets=tuple(nearest(order, state.nodes, state.wave)),
         counts=_counts(state, tuple(state.nodes)),
         waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
         troubles=troubles(state),
@@ -290,10 +262,6 @@ def owed_nodes(state: RunState) -> tuple[str, ...]:
     if state.ending is Ending.PREFLIGHT:
         return ()
     return tuple(name for name, record in state.nodes.items() if record.owed)
-
-
-def halt_summary(halt: Halt | None) -> HaltSummary | None:
-    return HaltSummary(halt.reference, halt.message, halt.at) if halt else None
 
 
 def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:

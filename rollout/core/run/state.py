@@ -393,6 +393,9 @@ class Halt:
     message: str
     at: float
 
+    def __str__(self) -> str:
+        return f"{self.message} [{self.reference}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -403,6 +406,11 @@ class Pause:
     at: float
     held: bool = False
 
+    def __str__(self) -> str:
+        if self.held:
+            return f"it {self.reason}"
+        return f"paused by {self.who}" + (f": {self.reason}" if self.reason else "")
+
 
 @dataclass(frozen=True, slots=True)
 class ClosedWindow:
@@ -411,6 +419,9 @@ class ClosedWindow:
     why: str
     at: float
     opens: float | None
+
+    def __str__(self) -> str:
+        return f"the change window is closed: {self.why}"
 
 
 @dataclass(frozen=True)  # no slots: see ``altered``

@@ -32,7 +32,7 @@ def notices_of(event: Event, before: RunState, after: RunState) -> Iterator[Noti
         command = f"rollout continue {run}" if after.paused is not None else ""  # it opens no window
         yield notice_of(NoticeKind.WAITS, after, "waits", waits_for(after, after.now), command)
     if after.halt is not None and before.halt is None:
-        yield notice_of(NoticeKind.HALTED, after, "halted", f"{after.halt.message} [{after.halt.reference}]")
+        yield notice_of(NoticeKind.HALTED, after, "halted", str(after.halt))
         back = sum(record.to_revert for record in after.nodes.values())
         if back and after.phase is not Phase.ENDED:
             yield notice_of(NoticeKind.REVERTS, after, "reverts", f"{counted(back, 'node')} to be reverted")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
-from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.markup import clock
@@ -14,8 +14,9 @@ from rollout.core.presentation.pages.sections import next_steps, taken_back, use
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import FailureLog, Summary, failure_log, summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, SinceThen, since_then, summary_lines
+from rollout.core.run.budgets import Distance
 from rollout.core.run.state import NodeState
-from rollout.core.text.documents import Inline, Moment
+from rollout.core.text.documents import Inline, Moment, Shown
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable, wall
 
@@ -58,16 +59,10 @@ class ReportReading:
     baseline: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReportBudget:
-    """A budget at the halt, or at the end. ``name`` is the wave's or the rack's; ``""``: the fleet."""
-
-    scope: Scope
-    name: str
-    wrong: int
-    limit: int
-    left: int
-    causes: frozenset[Cause]
+_BUDGET = Shown(
+    "A budget at the halt, or at the end. ``name`` is the wave's or the rack's; ``\"\"``: the fleet.",
+    ("scope", "name", "wrong", "limit", "left", "budget.causes"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class ReportDocument:
     moments: tuple[ReportMoment, ...]
     failures: tuple[ReportFailure, ...]
     gates: tuple[ReportReading, ...]
-    budgets: tuple[ReportBudget, ...]
+    budgets: tuple[Annotated[Distance, _BUDGET], ...]
     next: tuple[NextStep, ...]
     since: Inline[SinceThen]
 
@@ -110,10 +105,7 @@ def report_document(story: Story, after: Afterwards) -> ReportDocument:
         moments=tuple(ReportMoment(story.began + moment.at, moment.kind, moment.text) for moment in moments(story)),
         failures=tuple(_failures(story)),
         gates=tuple(_gates(story)),
-        budgets=tuple(
-            ReportBudget(budget.scope, budget.name, budget.wrong, budget.limit, budget.left, budget.budget.causes)
-            for budget in used_budgets(story)
-        ),
+        budgets=tuple(used_budgets(story)),
         next=tuple(NextStep(command, what) for command, what in next_steps(story.state, after)),
         since=since_then(summary, after),
     )
