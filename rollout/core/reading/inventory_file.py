@@ -25,7 +25,7 @@ from hashlib import sha256
 
 from rollout.core.model.areas import AreaKind
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.inventory import Inventory, Level, Node
+from rollout.core.model.inventory import Endpoints, Inventory, Level, Node
 from rollout.core.model.regions import region_of_zone
 from rollout.core.model.settings import Setting
 from rollout.core.reading.inventory_schema import (
@@ -184,7 +184,7 @@ class _Reading:
             nodesets={**sets, **groups, EVERYTHING: frozenset(nodes)},
             levels=tuple(self._levels(written, blocks, groups)),
             digest=digest,
-            endpoints=written.endpoints.endpoints(),
+            endpoints=written.endpoints.as_value(Endpoints),
             playbook=written.playbook or "",
             playbook_place=self._mistakes.place(entry.item) if entry is not None else None,
             conditions=tuple(written.conditions(self._root, self._mistakes)),

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from rollout.core.model.inventory import Endpoints
 from rollout.core.reading import schema_words
 from rollout.core.reading.condition_keys import WrittenConditions
 from rollout.core.reading.gate_keys import Url
@@ -87,19 +86,12 @@ class WrittenEndpoints(Written):
     kubeconfig: str = ""
     context: str = ""
     prometheus: Url | None = None
-    alertmanager: Url | None = None
+    alerts: Url | None = Field(None, alias="alertmanager")
     token_file: str = Field("", alias="tokenFile")
     ca_file: str = Field("", alias="caFile")
     tenant: Tenant | None = None
     cert_file: str = Field("", alias="certFile")
     key_file: str = Field("", alias="keyFile")
-
-    def endpoints(self) -> Endpoints:
-        """The endpoints as a value; an unset URL is ``""``."""
-        return Endpoints(
-            self.kubeconfig, self.context, self.prometheus or "", self.alertmanager or "", self.token_file, self.ca_file,
-            self.tenant or "", self.cert_file, self.key_file,
-        )  # fmt: skip
 
 
 class Attributes(Written):

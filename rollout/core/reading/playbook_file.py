@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -25,6 +24,7 @@ from rollout.core.model.playbook import (
     RegistryCap,
     Scope,
     Share,
+    SoakData,
     Templates,
     WaveKind,
     WaveRule,
@@ -103,18 +103,17 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
             )
     caps = tuple(_caps(written.registry_caps, root, mistakes))
     mistakes.raise_any(*_template_problems(written.templates, templates))
-    limits: dict[str, Any] = {name: getattr(written.limits, name) for name in written.limits.model_fields_set}
     return Policy(
         name=written.name,
         settings=settings,
         templates=used,
         waves=waves,
-        limits=replace(Limits(), **{name: value for name, value in limits.items() if value is not None}),
+        limits=written.limits.as_value(Limits),
         budgets=tuple(_budgets(written.budgets)),
         gates=gates,
         on_failure=written.on_failure.revert,
         soak=written.soak,
-        data=written.must_have_data.data() if written.must_have_data else None,
+        data=_data(written.must_have_data),
         passes=written.passes,
         guard=written.guard,
         keep=written.keep,
@@ -122,8 +121,8 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         control_plane=written.control_plane,
         cordoned=written.cordoned,
         disruption=written.disruption,
-        drain=Drain(written.drain.within, frozenset(written.drain.evict_too)),
-        pulls=PullsInFlight(written.pulls_in_flight.within, written.pulls_in_flight.then),
+        drain=written.drain.as_value(Drain, evict_too=frozenset(written.drain.evict_too)),
+        pulls=written.pulls_in_flight.as_value(PullsInFlight),
         shadowed=written.shadowed_by_flag,
         accepted={each.setting: each.reason for each in written.accept},
         caps=caps,
@@ -187,9 +186,12 @@ def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) ->
         )
 
 
+def _data(written: WrittenData | None) -> SoakData | None:
+    return written.as_value(SoakData) if written else None
+
+
 def _wave(written: WrittenWave) -> WaveRule:
-    data = written.must_have_data.data() if written.must_have_data else None
-    always: dict[str, Any] = {"soak": written.soak, "hold": written.hold, "data": data}
+    always: dict[str, Any] = {"soak": written.soak, "hold": written.hold, "data": _data(written.must_have_data)}
     if written.per_rack is not None:
         return WaveRule(WaveKind.PER_RACK, count=written.per_rack, **always)
     if written.up_to is not None:
@@ -214,7 +216,7 @@ def _caps(written: Sequence[WrittenCap], root: Item, mistakes: Mistakes) -> Iter
     """Each registry is capped once per zone and once for the fleet."""
     taken: set[tuple[str, bool]] = set()
     for at, said in enumerate(written):
-        cap = RegistryCap(said.registry or "", said.per_zone, said.parallel_pulls, said.qps)
+        cap = said.as_value(RegistryCap)
         scope = (cap.registry, cap.per_zone)
         if scope in taken:
             whose = f"registry `{cap.registry}`" if cap.registry else "each registry"

@@ -20,7 +20,6 @@ from rollout.core.model.playbook import (
     OnLateHarm,
     RevertScope,
     Shadowed,
-    SoakData,
 )
 from rollout.core.reading.condition_keys import WrittenConditions
 from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrName, OrWord, any_of, one_of
@@ -120,9 +119,6 @@ class WrittenData(Written):
         if self.pod_starts is None and self.pulls is None:
             raise wrong("no-data-demanded", "KEY must have podStarts, pulls or both")
         return self
-
-    def data(self) -> SoakData:
-        return SoakData(self.pod_starts or 0, self.within, self.pulls or 0)
 
 
 class WrittenWave(Written):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, TypeVar, get_args
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -18,7 +19,11 @@ from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Document, Entry, Item, read_yaml
 from rollout.errors import InputError, Place, Problem
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Model = TypeVar("Model", bound="Written")
+Value = TypeVar("Value", bound="DataclassInstance")
 
 
 class Written(BaseModel):
@@ -26,6 +31,17 @@ class Written(BaseModel):
 
     stand_ins: ClassVar[Mapping[str, Any]] = {}  # for missing keys, so that the rest can be checked
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False, defer_build=True)
+
+    def as_value(self, kind: type[Value], **others: Any) -> Value:
+        """A value of this dataclass, with ``others``. Its other fields are those of this map; its own default where one is not set.
+
+        pydantic does not make such a value itself: of a dataclass it takes either no map (strict), or "yes" for true and unknown keys.
+        """
+        names = {field.name for field in fields(kind)} - others.keys()
+        found = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return kind(
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}, **others
+        )
 
 
 class Mistakes:

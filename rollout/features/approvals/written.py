@@ -43,9 +43,9 @@ class WrittenApprovals(WrittenCondition):
     placed_at = "count"
 
     count: Annotated[int, Field(ge=1, le=10)]
-    allowed_signers: PathText = Field(alias="allowedSigners")
+    signers: PathText = Field(alias="allowedSigners")
     people: list[Person] = Field(default_factory=list)
     besides_applier: bool = Field(default=True, alias="besidesApplier")
 
     def condition(self, place: Place) -> ApprovalRule:
-        return ApprovalRule(place, self.count, self.allowed_signers, tuple(self.people), self.besides_applier)
+        return self.as_value(ApprovalRule, place=place)
