@@ -34,6 +34,7 @@ from rollout.kubelet import homes
 from rollout.kubelet.changes.changes import LeftAlone, ProposalCache
 from rollout.kubelet.changes.templated_config import uses_node
 from rollout.kubelet.defects.words import REFERENCE as KNOWN_DEFECT
+from rollout.kubelet.effects.rules import HARMFUL
 from rollout.kubelet.kinds import NodeKind, kinds, kinds_told, model_node
 from rollout.kubelet.node.layout import UNIT, VARIABLE
 
@@ -166,7 +167,7 @@ def _in_order(problem: Problem) -> tuple[Place, str]:
 # once, with the kinds of nodes that it concerns.
 
 
-_SETTINGS_FAULT = frozenset({"kubelet-would-not-start", "setting-without-effect", KNOWN_DEFECT})
+_SETTINGS_FAULT = frozenset({"kubelet-would-not-start", "setting-without-effect", KNOWN_DEFECT, HARMFUL})
 """Refusals that a setting causes. The other refusals depend on what is on a node."""
 
 _WITHOUT_HOME = "setting-unsupported"

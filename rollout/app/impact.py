@@ -23,6 +23,9 @@ from rollout.core.plans.registry_load import NodePulls, beyond_caps, registry_lo
 from rollout.errors import InputError
 from rollout.kubelet import versions
 from rollout.kubelet.changes.changes import Proposal
+from rollout.kubelet.effects.needs import NEEDS, Here, Need, NeedVerdict, needs
+from rollout.kubelet.effects.needs import told as needs_told
+from rollout.kubelet.effects.rules import accepts
 from rollout.kubelet.node import managers
 from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.restarts import consequences
@@ -67,6 +70,19 @@ class Foresight:
         for pod in self.around.pods or ():
             placed.setdefault(pod.node, []).append(pod)
         return placed
+
+    def for_its_state(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | None:
+        """Refuses a node that lacks what the change needs of it now; ``None``: nothing is known to be missing."""
+        lacking = [
+            each
+            for each in needs_of(snapshot, proposal)
+            if each.verdict is NeedVerdict.REFUSED and not accepts(self.policy.accepted, each.name)
+        ]
+        if not lacking:
+            return None
+        names = ", ".join(dict.fromkeys(each.name for each in lacking))
+        reason = f"{'; '.join(f'{each.name}: {each.text}' for each in lacking)}. `accept: [{names}]` in the playbook allows it"
+        return ExcludedNode(node.name, node.rack, Standing.REFUSED, NEEDS, reason)
 
     def for_its_pods(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain | None:
         """Refuses or drains a node with pods that would not survive the change; ``None``: it has no such pods."""
@@ -128,7 +144,8 @@ class Foresight:
     def of_change(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ChangeImpact:
         """The side effects of one node's change."""
         here = self._at_stake(node, snapshot, proposal)
-        return ChangeImpact(here, tuple(consequences.of_node(here)), managers.rewrites(snapshot, proposal.change))
+        said = (*consequences.of_node(here), *needs_told(needs_of(snapshot, proposal)))
+        return ChangeImpact(here, said, managers.rewrites(snapshot, proposal.change))
 
     def pulls_anew(self, node: Node, proposal: Proposal) -> NodePulls:
         """The pulls that a changed node may request of its registry."""
@@ -180,6 +197,11 @@ class Foresight:
                 "the API server reports too little about them to know whether their pods would be admitted again",
                 unsaid,
             )
+
+
+def needs_of(snapshot: Snapshot, proposal: Proposal) -> tuple[Need, ...]:
+    """What the change needs of this node as it is now."""
+    return needs(Here(snapshot, *proposal.values)) if proposal.values is not None else ()
 
 
 def _by_kubeadm(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Remark]:

@@ -173,6 +173,8 @@ def _decide(
     proposal = proposals.change_for(snapshot, settings, node)
     if isinstance(proposal, ExcludedNode):
         return proposal, foresight.pulls_as_before(node)
+    if lacking := foresight.for_its_state(node, snapshot, proposal):
+        return lacking, foresight.pulls_as_before(node)
     drain = foresight.for_its_pods(node, snapshot, proposal)
     if isinstance(drain, ExcludedNode):
         return drain, foresight.pulls_as_before(node)

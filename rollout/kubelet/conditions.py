@@ -60,6 +60,10 @@ class ValueCondition:
     test: str
     against: Value
 
+    @property
+    def is_of_change(self) -> bool:
+        return self.test in CHANGES
+
     def holds(self, values: NodeValues, before: NodeValues | None = None) -> bool | None:
         """``before``: the values before a change; ``None``: there is none, so nothing changes."""
         now = values.at(self.path)

@@ -14,6 +14,8 @@ from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.runtimes import known
 from rollout.kubelet.runtimes.description import Description
 
+_FACTS = ("cgroup",)
+"""The facts of a snapshot that conditions name: nodes that differ in others only are alike."""
 _KUBEADM_FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
 
 
@@ -24,7 +26,8 @@ def now(fit: FitNode) -> NodeValues:
         read: Mapping[str, Value] | None = runtime.values(fit.snapshot)
     except LayoutError:
         read = None
-    facts = {**fit.snapshot.facts, "runtime": runtime.runtime.value, **_kubeadm(fit.snapshot)}
+    read_facts = {name: fit.snapshot.facts[name] for name in _FACTS if name in fit.snapshot.facts}
+    facts = {**read_facts, "runtime": runtime.runtime.value, **_kubeadm(fit.snapshot)}
     return NodeValues(fit.version.minor, fit.outcome.effective, _flags(fit.layout, runtime), read, facts)
 
 

@@ -11,7 +11,15 @@ from rollout.core.text.terminal import counted, printable, seconds_text
 MOST = 8
 MOST_DRAINS = 3
 _MOST_KEPT = 4
-_GRAVE = ("pods-rejected", "containers-restart", "known-defect", "pulls-cancelled", "pull-qps")
+_GRAVE = (
+    "pods-rejected",
+    "needs-of-node",
+    "needs-not-known",
+    "containers-restart",
+    "known-defect",
+    "pulls-cancelled",
+    "pull-qps",
+)
 """These are listed first."""
 _IN_ONE_LINE = "known-defects-kept"
 

@@ -21,11 +21,13 @@ from rollout.kubelet import homes, node_values, values, versions
 from rollout.kubelet.changes import home_files, kubelet_changes
 from rollout.kubelet.changes.kubelet_changes import KubeletAfter, WantedSettings, kubelet_after
 from rollout.kubelet.changes.templated_config import uses_node
+from rollout.kubelet.conditions import NodeValues
 from rollout.kubelet.defects import matching
 from rollout.kubelet.defects.matching import DefectStanding, Doing, FoundDefect
 from rollout.kubelet.defects.rows import Defect, Occasion
 from rollout.kubelet.defects.words import REFERENCE as KNOWN_DEFECT
 from rollout.kubelet.defects.words import refusal as defect_refusal
+from rollout.kubelet.effects import rules
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, fitness, sources
@@ -80,6 +82,7 @@ class Proposal:
     before: Mapping[str, Value] = field(default_factory=dict)  # field → what is in force in the kubelet now
     after: Mapping[str, Value] = field(default_factory=dict)  # and after the change
     defects: tuple[FoundDefect, ...] = ()
+    values: tuple[NodeValues, NodeValues] | None = None  # of kubelet, runtime and node, before and after
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,11 @@ def _propose(
     if not (files or units or runtime.hangups):
         notes = (*wanted.notes, *kubelet.change.notes, *runtime.notes, *kubelet_changes.left(here))
         return "; ".join(["files and running kubelet already match", *notes])
+    now = node_values.now(here)
+    wanted_of_runtime = {name: settings[name] for name in wanted.runtime}
+    then = node_values.after(here, now, kubelet.outcome, kubelet.then, wanted_of_runtime)
+    if harm := rules.refused(now, then, policy.accepted):
+        raise LayoutError(rules.HARMFUL, harm, about=tuple(dict.fromkeys(name for name, _ in rules.arising(now, then))))
     change = replace(
         kubelet.change,
         files=files or kubelet_changes.anchor(here),
@@ -167,6 +175,7 @@ def _propose(
             *kubelet.change.notes,
             *runtime.notes,
             *_risks(here, kubelet),
+            *rules.notes(now, then),
         ),
         hangups=runtime.hangups,
         log_unread=LOG_UNREADABLE in policy.accepted,
@@ -178,30 +187,23 @@ def _propose(
             "disruption-capped",
             f"{does}; the playbook allows at most {policy.disruption.value}; the change is for {'; '.join(reasons)}",
         )
-    found = _defects(here, kubelet, {name: settings[name] for name in wanted.runtime}, change, own)
+    found = matching.on_change(here.snapshot, known.runtime_of(here), Doing(now, then, _occasions(change)), own)
     stopping = [each for each in found if _stops(each) and each.defect.id not in policy.accepted]
     if stopping:
         about = tuple(path.path for each in stopping for path in each.defect.when)
         raise LayoutError(KNOWN_DEFECT, defect_refusal(stopping), about=about)
     for refusal in home_files.foreign_files(change):  # apply would refuse to read them
         raise LayoutError("foreign-path", refusal)
-    return Proposal(change, _label(here), here.outcome.effective, kubelet.outcome.effective, found)
+    return Proposal(change, _label(here), here.outcome.effective, kubelet.outcome.effective, found, (now, then))
 
 
-def _defects(
-    here: FitNode, kubelet: KubeletAfter, wanted: Mapping[str, Setting], change: Change, own: tuple[Defect, ...]
-) -> tuple[FoundDefect, ...]:
-    """What the change does with the known defects of this node."""
-    now = node_values.now(here)
-    then = node_values.after(here, now, kubelet.outcome, kubelet.then, wanted)
-    runtime = set(change.units) - {UNIT}
-    occasions = {
+def _occasions(change: Change) -> frozenset[Occasion]:
+    comes = {
         Occasion.KUBELET_RESTART: UNIT in change.units,
-        Occasion.RUNTIME_RESTART: bool(runtime),
+        Occasion.RUNTIME_RESTART: bool(set(change.units) - {UNIT}),
         Occasion.RELOAD: change.reload,
     }
-    doing = Doing(now, then, frozenset(each for each, comes in occasions.items() if comes))
-    return matching.on_change(here.snapshot, known.runtime_of(here), doing, own)
+    return frozenset(each for each, here in comes.items() if here)
 
 
 def _stops(found: FoundDefect) -> bool:

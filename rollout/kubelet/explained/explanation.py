@@ -21,6 +21,7 @@ from rollout.kubelet.defects.matching import KUBELET
 from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.defects.rows import known as known_defects
 from rollout.kubelet.defects.words import about
+from rollout.kubelet.effects.rows import SettingEffect, of_setting
 from rollout.kubelet.explained.references import references
 from rollout.kubelet.runtimes.description import Row, Runtime, RuntimeVersion
 from rollout.kubelet.runtimes.known import KNOWN, ROWS
@@ -166,6 +167,11 @@ class Explanation:
     traps: tuple[str, ...]
     source: str
     defects: tuple[Defect, ...] = ()
+
+    @property
+    def effect(self) -> SettingEffect | None:
+        """What its change does; ``None`` for an intent, which has the rows of its keys."""
+        return None if self.what is What.INTENT else of_setting(self.name)
 
     @property
     def every_trap(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.kubelet.defects.rows import Defect
+from rollout.kubelet.effects.rows import SettingEffect
 from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from rollout.kubelet.explained.on_node import LayerValue, OnNode
@@ -74,6 +75,11 @@ def _defaults(found: tuple[tuple[int, str], ...]) -> list[DefaultPart]:
     return [DefaultPart(since, text) for since, text in found]
 
 
+_EFFECT = Shown(
+    "What a change of the setting does: when it takes effect, what it needs on the node, what it changes too, what a rollback does not undo.",
+    ("takes", "needs", "breaks", "stays", "source"),
+)
+
 _EXPLANATION = Shown(
     "",
     (
@@ -81,6 +87,7 @@ _EXPLANATION = Shown(
         PrintedKey("defaults", write=_defaults, kind=tuple[DefaultPart, ...]),
         "lives", PrintedKey("homes", kind=tuple[Annotated[Row, _HOME], ...]), "twins", "disruption",
         PrintedKey("may_drain", "may_reject_pods"), "not_ours", PrintedKey("every_trap", "traps"), "source",
+        PrintedKey("effect", kind=Annotated[SettingEffect, _EFFECT] | None),
         PrintedKey("defects", "known_defects", kind=tuple[Annotated[Defect, DEFECT], ...]),
     ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from rollout.core.model.settings import Value
 from rollout.core.text.terminal import printable
 from rollout.kubelet import fields
 from rollout.kubelet.defects.words import row_line
+from rollout.kubelet.effects.rows import SettingEffect
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.explained.on_node import NOWHERE, OnNode
 from rollout.kubelet.runtimes.description import Row
@@ -91,6 +92,8 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     for runtime, trap in explanation.home_traps:
         yield f"  trap on {runtime}: {trap}"
     yield f"  on change: {_change(explanation)}"
+    if explanation.effect:
+        yield from _effect(explanation.effect)
     if explanation.not_ours:
         yield f"  rollout does not manage it: {explanation.not_ours}"
     for trap in explanation.traps:
@@ -98,6 +101,16 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     yield from (f"  known defect: {row_line(row)}" for row in explanation.defects)
     if explanation.source:
         yield f"  source: {explanation.source}"
+
+
+def _effect(effect: SettingEffect) -> Iterator[str]:
+    yield f"  takes effect: {effect.takes.words} ({effect.source})"
+    if effect.needs:
+        yield f"  needs on the node: {effect.needs}"
+    if effect.breaks:
+        yield f"  changes too: {effect.breaks}"
+    if effect.stays:
+        yield f"  a rollback does not undo: {effect.stays}"
 
 
 def _kind(explanation: Explanation) -> str:

@@ -29,6 +29,8 @@ OTHER_WORDS = frozenset(
         "image-gc-low-threshold",
         "iptables-drop-bit",
         "iptables-masquerade-bit",
+        "inhibit-delay",
+        "kubelet-root",
         "kubelet-config",
         "kubelet-version",
         "log-unreadable",

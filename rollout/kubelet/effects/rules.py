@@ -1,0 +1,94 @@
+"""What a change of a node does, by the table of effects: a few short lines for a plan, and values that are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from rollout.core.model.frozen import dataclass
+from rollout.kubelet import fields
+from rollout.kubelet.conditions import NodeValues
+from rollout.kubelet.effects.rows import Case, SettingEffect, Takes, of_runtime, of_setting
+
+HARMFUL = "harmful-setting"
+_MOST = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A setting that the change alters, and its row."""
+
+    name: str
+    effect: SettingEffect
+
+
+def changed(before: NodeValues, after: NodeValues) -> tuple[Changed, ...]:
+    """Every field, flag and key of the runtime with another value afterwards, wanted or not."""
+    names = [
+        *(name for name in sorted({*before.effective, *after.effective}) if _differ(before, after, name)),
+        *(name for name in sorted({*before.flags, *after.flags}) if _differ(before, after, name)),
+    ]
+    found = {effect.name: Changed(name, effect) for name in names if (effect := of_setting(name)) is not None}
+    keys = sorted({*(before.runtime or {}), *(after.runtime or {})})
+    keys = [key for key in keys if _differ(before, after, f"runtime:{key}")]
+    return (*found.values(), *(Changed(key, effect) for key in keys if (effect := of_runtime(key)) is not None))
+
+
+def _differ(before: NodeValues, after: NodeValues, path: str) -> bool:
+    return before.at(path) != after.at(path)
+
+
+def arising(before: NodeValues, after: NodeValues) -> Iterator[tuple[str, Case]]:
+    """The cases that the change brings about, with their settings."""
+    for each in changed(before, after):
+        yield from ((each.name, case) for case in each.effect.cases if case.arises(before, after))
+
+
+def refused(before: NodeValues, after: NodeValues, accepted: Collection[str]) -> str:
+    """Why a change is refused, with what the playbook could accept; ``""``: it is not."""
+    found = [(name, case) for name, case in arising(before, after) if case.refuses and not accepts(accepted, name)]
+    names = ", ".join(dict.fromkeys(name for name, _ in found))
+    return (
+        f"{'; '.join(f'{name}: {case.says}' for name, case in found)}. `accept: [{names}]` in the playbook allows it"
+        if found
+        else ""
+    )
+
+
+def accepts(accepted: Collection[str], name: str) -> bool:
+    """Whether the playbook accepts a change of this setting, under its own name or that of its flag."""
+    field = fields.field(name)
+    return name in accepted or any(flag in accepted for flag in (field.flags if field else ()))
+
+
+def notes(before: NodeValues, after: NodeValues) -> tuple[str, ...]:
+    """One line for each kind of settings that do not take effect at once, for each case, and for what a rollback leaves."""
+    found = changed(before, after)
+    return (*_late(found), *(f"{name}: {case.says}" for name, case in arising(before, after)), *_stays(found))
+
+
+def _late(found: tuple[Changed, ...]) -> Iterator[str]:
+    for takes, words in (
+        (Takes.LATER, "only pods that are created later get it; running pods keep what they have"),
+        (
+            Takes.REGISTRATION,
+            "read only when the kubelet creates its Node object: a Node that exists keeps what it has",
+        ),
+        (Takes.NEVER, "no effect on a live node"),
+    ):
+        names = [each.name for each in found if each.effect.takes is takes]
+        if names:
+            yield f"{_listed(names)}: {words}"
+
+
+def _stays(found: tuple[Changed, ...]) -> Iterator[str]:
+    stays: dict[str, list[str]] = {}
+    for each in found:
+        if each.effect.stays:
+            stays.setdefault(each.effect.stays, []).append(each.name)
+    if stays:
+        yield f"a rollback does not undo: {'; '.join(f'{what} ({_listed(names)})' for what, names in stays.items())}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return f"{', '.join(names[:_MOST])}{more}"
