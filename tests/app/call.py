@@ -6,21 +6,24 @@ The journal is a real one in a folder. The nodes answer in the agent's protocol 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rollout.adapters.journal import SqlJournal
 from rollout.adapters.no_journal import NoJournal
+from rollout.app.apply import apply_plan
 from rollout.app.backends import Backends
 from rollout.app.isolation import keep_nothing
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import ApiSources, Holder, Interruption, Journal, Nodes, PastRuns, Ran, Target, Worker
 from rollout.app.runs import Tools
 from rollout.core.model.approvals import Approval
-from rollout.core.model.inventory import Inventory
+from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Plan
 from rollout.core.model.pods import PlacedPod
@@ -35,13 +38,19 @@ from rollout.errors import RolloutError, StateError, UsageError
 from rollout.features.change_windows.asking import WindowTimes
 from rollout.features.drain.asking.cluster import DrainCluster
 from rollout.features.drain.asking.cordons import LiftedCordons, lift, lift_those_of
-from tests.app.agents import CONFIG
+from tests.app.agents import CONFIG, SILENT
 from tests.app.site import NAMES, SMALL, KilledError, fleet
 from tests.app.stacked_agents import StackedAgents, StackedNode
 from tests.app.test_load import FakeFiles
 from tests.app.test_node_worker import OLD
 
 CLUSTER = SMALL.cluster
+VERBS = ("status", "verify", "snapshot", "apply", "confirm", "revert", "cleanup", "forget")
+
+
+def listing(*names: str) -> Inventory:
+    """The inventory that ``SMALL`` was planned for, if its nodes are in it."""
+    return replace(fleet(), nodes={name: Node(name, name, "r", "z") for name in names})
 
 
 def old_nodes() -> StackedAgents:
@@ -55,12 +64,12 @@ class FakeOperator:
 
     declines: bool = False
     meanwhile: Callable[[], object] = lambda: None
-    told: list[str] = field(default_factory=list)
+    must_read: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     confirmed: list[str] = field(default_factory=list)
 
     def tell(self, lines: Iterable[str]) -> None:
-        self.told += lines
+        self.must_read += lines
 
     def show(self, lines: Iterable[str]) -> None:
         self.shown += lines
@@ -77,12 +86,12 @@ class FakeOperator:
 class OneByOne:
     """Engine, clock and zones: one command after the other, and every look for answers takes a second.
 
-    ``dies_at``: the controller is killed after this node did this verb. ``stops_at``: the operator stops the run there.
+    ``dies_at``: the controller is killed after this node did this verb. ``then``: what happens after a node did a verb.
     """
 
     at: float = 1000.0
     dies_at: tuple[str, Verb] | None = None
-    stops_at: tuple[str, Verb] | None = None
+    then: dict[tuple[str, Verb], Callable[[], object]] = field(default_factory=dict)
     stopped: bool = False
     answers: list[Event] = field(default_factory=list)
 
@@ -92,7 +101,12 @@ class OneByOne:
         if asked is not None and asked == self.dies_at:
             self.answers = []
             raise KilledError
-        self.stopped |= asked is not None and asked == self.stops_at
+        if asked in self.then:
+            self.then[asked]()
+
+    def stop(self) -> None:
+        """The operator types Ctrl-C."""
+        self.stopped = True
 
     def collect(self, timeout: float) -> tuple[Event, ...]:
         self.at += 1.0
@@ -147,7 +161,7 @@ class FakeCall:
     folder: Path
     agents: StackedAgents = field(default_factory=old_nodes)
     engine: OneByOne = field(default_factory=OneByOne)
-    listed: Inventory = field(default_factory=fleet)
+    listed: Inventory = field(default_factory=lambda: listing(*NAMES))
     texts: dict[str, str] = field(default_factory=dict)
     reason: str = "slow pulls"
     who: str = "me@here"
@@ -289,8 +303,27 @@ class FakeCall:
 
     # What tests set and look at.
 
+    def silence(self, *names: str) -> None:
+        """These nodes answer nothing any more."""
+        self.agents.says |= {(name, verb): SILENT for name in names for verb in VERBS}
+
     def held(self, holder: Holder | None) -> None:
         self._journal.held = holder
+
+    def applied(self) -> FakeCall:
+        """After a run that has applied ``SMALL``."""
+        with closing(self.nodes()) as nodes:
+            apply_plan(self, FakeOperator(), nodes, SMALL, self.listed, (), fresh=True)
+        self.agents.asked = []
+        return self
+
+    def killed(self, node: str, verb: Verb) -> FakeCall:
+        """After a run that has applied ``SMALL`` until its controller was killed."""
+        self.engine.dies_at = (node, verb)
+        with pytest.raises(KilledError):
+            self.applied()
+        self.engine.dies_at, self.agents.asked = None, []
+        return self
 
     def content(self) -> set[bytes | None]:
         """The different contents of the kubelet's configuration on all nodes."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from rollout.app.apply import apply_plan
 from rollout.app.forget import forget_cluster, forget_fleet
 from rollout.core.model.report import Outcome
 from rollout.core.run.state import Verb
 from rollout.errors import StateError, UsageError
 from tests.app.agents import NEW, SILENT, Agents, access_to, answer
 from tests.app.call import CLUSTER, FakeCall, FakeOperator
-from tests.app.site import NAMES, SMALL, KilledError
+from tests.app.site import NAMES
 
 
 def test_forget_is_fenced_and_a_refusal_has_a_reason() -> None:
@@ -31,21 +29,12 @@ def test_forget_is_fenced_and_a_refusal_has_a_reason() -> None:
 # ------------------------------------------------------------------------------------------- of a cluster
 
 
-def applied(folder: Path, dies_at: tuple[str, Verb] | None = None) -> FakeCall:
-    call = FakeCall(folder)
-    call.engine.dies_at = dies_at
-    with pytest.raises(KilledError) if dies_at else nullcontext():
-        apply_plan(call, FakeOperator(), call.nodes(), SMALL, call.listed, (), fresh=True)
-    call.opened = 0
-    return call
-
-
 def kept(call: FakeCall) -> set[str]:
     return {name for name, node in call.agents.nodes.items() if node.applied}
 
 
 def test_nodes_lose_what_a_rollback_needs_and_the_journal_says_so(tmp_path: Path) -> None:
-    call, operator = applied(tmp_path), FakeOperator()
+    call, operator = FakeCall(tmp_path).applied(), FakeOperator()
     forgotten = forget_cluster(call, operator, CLUSTER, "n[1-2]")
     assert (forgotten.forgotten, forgotten.failed, forgotten.exit_code) == ("n[1-2]", (), 0)
     assert (kept(call), call.content(), call.opened) == ({"n3"}, {NEW}, 0)
@@ -54,21 +43,21 @@ def test_nodes_lose_what_a_rollback_needs_and_the_journal_says_so(tmp_path: Path
 
 
 def test_a_run_that_has_not_ended_needs_its_receipts(tmp_path: Path) -> None:
-    call = applied(tmp_path, ("n2", Verb.APPLY))
+    call = FakeCall(tmp_path).killed("n2", Verb.APPLY)
     with pytest.raises(StateError) as refused:
         forget_cluster(call, FakeOperator(), CLUSTER, "")
     assert (refused.value.reference, kept(call)) == ("run-unfinished", {"n1", "n2"})
 
 
 def test_an_operator_who_declines_loses_nothing(tmp_path: Path) -> None:
-    call = applied(tmp_path)
+    call = FakeCall(tmp_path).applied()
     with pytest.raises(UsageError):
         forget_cluster(call, FakeOperator(declines=True), CLUSTER, "")
     assert (kept(call), call.notes(), call.opened) == (set(NAMES), [], 0)
 
 
 def test_nodes_that_did_not_forget_are_named(tmp_path: Path) -> None:
-    call = applied(tmp_path)
+    call = FakeCall(tmp_path).applied()
     call.agents.says["n2", "forget"] = SILENT
     forgotten = forget_cluster(call, FakeOperator(), CLUSTER, "")
     assert (forgotten.forgotten, [node.node for node in forgotten.failed]) == ("n[1,3]", ["n2"])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rollout.app.apply import apply_plan
 from rollout.app.claims import littered
 from rollout.app.reading import read_receipts
 from rollout.app.unlock import unlock_cluster, what_is_held
@@ -15,18 +14,12 @@ from rollout.core.run.state import Verb
 from rollout.errors import StateError, UsageError
 from tests.app.agents import SILENT, Agents, access_to, answer
 from tests.app.call import CLUSTER, FakeCall, FakeOperator, elsewhere
-from tests.app.site import SMALL, KilledError
 from tests.app.stacked_agents import StackedNode
 
 
 def abandoned(folder: Path) -> FakeCall:
     """The controller of r1 died after it had armed n1."""
-    call = FakeCall(folder)
-    call.engine.dies_at = ("n1", Verb.APPLY)
-    with pytest.raises(KilledError):
-        apply_plan(call, FakeOperator(), call.nodes(), SMALL, call.listed, (), fresh=True)
-    call.opened, call.agents.asked = 0, []
-    return call
+    return FakeCall(folder).killed("n1", Verb.APPLY)
 
 
 def test_claims_end_in_the_name_of_their_run_and_the_journal_says_who_did_it_and_why(tmp_path: Path) -> None:
@@ -36,7 +29,7 @@ def test_claims_end_in_the_name_of_their_run_and_the_journal_says_who_did_it_and
     assert (unlocked.released, unlocked.not_released, unlocked.no_answer) == ("n[1-3]", {}, ())
     assert (unlocked.exit_code, call.opened) == (0, 0)
     assert {node.claim[1:] for node in call.agents.nodes.values()} == {("r1", "ended")}, "r1 can be resumed"
-    assert operator.told == [
+    assert operator.must_read == [
         "lease: run r1 on far, last heartbeat 900 s ago",
         "run r1 has claimed 3 nodes: n[1-3]",
         "armed or being reverted, left to their guards: n1",
@@ -107,7 +100,7 @@ def test_a_claim_of_another_journal_is_taken_over_as_a_new_run(tmp_path: Path) -
 def test_a_cluster_without_claims_is_unlocked_too(tmp_path: Path) -> None:
     call, operator = FakeCall(tmp_path), FakeOperator()
     unlocked = unlock_cluster(call, operator, CLUSTER, "", force=False)
-    assert (unlocked.released, unlocked.exit_code, operator.told) == ("", 0, ["no lease and no claim"])
+    assert (unlocked.released, unlocked.exit_code, operator.must_read) == ("", 0, ["no lease and no claim"])
     assert {node.claim for node in call.agents.nodes.values()} == {StackedNode({}).claim}
 
 

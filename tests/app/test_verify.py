@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from rollout.app.apply import apply_plan
 from rollout.app.verify import DRIFTED, Known, verify_cluster, verify_fleet
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import Unread, digest
 from rollout.core.model.transactions import FileVersions
 from rollout.core.model.verification import ChangeStanding, NodeCheck
-from rollout.core.presentation.nothing_to_do import NothingToDo
 from tests.app.agents import CONFIG, MACHINE, NEW, SILENT, Agents, access_to, answer, holds, receipt, well
-from tests.app.call import CLUSTER, FakeCall, FakeOperator
-from tests.app.site import NAMES, SMALL
+from tests.app.call import CLUSTER, FakeCall
+from tests.app.site import NAMES
 
 OLD = b"maxPods: 110\n"
 KNOWN = Known("r1", MACHINE, 1000.0, {CONFIG: digest(OLD)})
@@ -96,27 +94,17 @@ def test_unreachable_nodes_are_reported_and_do_not_count_as_correct() -> None:
 # ------------------------------------------------------------------------------------------- of a cluster
 
 
-def applied(folder: Path) -> FakeCall:
-    call = FakeCall(folder)
-    assert not isinstance(
-        apply_plan(call, FakeOperator(), call.nodes(), SMALL, call.listed, (), fresh=True), NothingToDo
-    )
-    call.opened = 0
-    return call
-
-
 def test_a_cluster_is_as_its_last_run_left_it_and_no_connection_stays(tmp_path: Path) -> None:
-    call = applied(tmp_path)
-    before = list(call.agents.asked)
+    call = FakeCall(tmp_path).applied()
     verified = verify_cluster(call, CLUSTER, "")
     assert {name: check.drifts for name, check in verified.checks.items()} == dict.fromkeys(NAMES, ())
     assert {check.standing for check in verified.checks.values()} == {ChangeStanding.CHANGED}
     assert (verified.unread, verified.exit_code) == ((), 0)
-    assert (call.agents.asked, call.opened) == (before, 0)
+    assert (call.agents.asked, call.opened) == ([], 0)
 
 
 def test_drift_counts_more_than_nodes_that_were_not_read(tmp_path: Path) -> None:
-    call = applied(tmp_path)
+    call = FakeCall(tmp_path).applied()
     call.agents.says["n1", "verify"] = SILENT
     verified = verify_cluster(call, CLUSTER, "")
     assert ([node.node for node in verified.unread], verified.exit_code) == (["n1"], 4)
@@ -125,7 +113,7 @@ def test_drift_counts_more_than_nodes_that_were_not_read(tmp_path: Path) -> None
 
 
 def test_only_the_chosen_nodes_are_read(tmp_path: Path) -> None:
-    call = applied(tmp_path)
+    call = FakeCall(tmp_path).applied()
     call.agents.nodes["n2"].files[CONFIG] = b"by hand"
     verified = verify_cluster(call, CLUSTER, "n1")
     assert (list(verified.checks), verified.exit_code) == (["n1"], 0)

@@ -1,0 +1,106 @@
+"""Reverting nodes in an emergency, by what they report: with and without a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from rollout.app.emergencies import Told, Unfinished
+from rollout.app.emergency_rounds import EmergencyResult, revert_nodes
+from rollout.app.rollbacks import Emergency, RunsToRevert
+from rollout.core.model.playbook import EMERGENCY_LIMITS
+from rollout.core.model.proof import NodeProof, Proven
+from rollout.errors import StateError, UsageError
+from tests.app.agents import CONFIG, NEW
+from tests.app.call import CLUSTER, FakeCall, FakeOperator, old_nodes
+from tests.app.site import held_by_another_process
+from tests.app.test_node_worker import OLD
+
+NO_DISK = StateError("journal-unusable", "no disk")
+
+
+@dataclass
+class Rescuer(FakeOperator):
+    heard: list[Told] = field(default_factory=list)
+    proven: dict[str, Proven] = field(default_factory=dict)
+
+    def told(self, what: Told, cluster: str) -> None:
+        assert cluster == CLUSTER
+        self.heard.append(what)
+
+    def proofs(self, proofs: Sequence[NodeProof]) -> None:
+        self.proven = {proof.node: proof.proven for proof in proofs}
+
+
+def rescue(call: FakeCall, operator: Rescuer, *runs: str, limit: str = "") -> EmergencyResult:
+    return revert_nodes(call, operator, CLUSTER, limit, RunsToRevert(runs), EMERGENCY_LIMITS, force=False, at_most=0.0)
+
+
+@pytest.mark.parametrize("broken", [None, NO_DISK])
+def test_the_newest_run_is_reverted_and_proven_with_and_without_a_journal(tmp_path: Path, broken: StateError) -> None:
+    call, operator = FakeCall(tmp_path).applied(), Rescuer()
+    call.broken = broken
+    result = rescue(call, operator)
+    assert (result.exit_code, result.stopped, call.content(), call.opened) == (0, False, {OLD}, 0)
+    assert operator.proven == dict.fromkeys(call.agents.nodes, Proven.PROVEN)
+    assert operator.confirmed == ["3 nodes of c will be reverted"]
+    first = operator.heard[0]
+    assert isinstance(first, Emergency)
+    assert first.picked == ("r1",)
+
+
+def test_the_same_command_again_reverts_nothing_older_and_proves_again(tmp_path: Path) -> None:
+    call = FakeCall(tmp_path).applied()
+    rescue(call, Rescuer())
+    again = Rescuer()
+    assert rescue(call, again, "r1").exit_code == 0
+    assert (again.confirmed, call.content()) == ([], {OLD})
+
+
+def test_a_silent_node_is_unknown_and_the_others_do_not_wait(tmp_path: Path) -> None:
+    call, operator = FakeCall(tmp_path).applied(), Rescuer()
+    call.silence("n2")
+    assert rescue(call, operator).exit_code == 4
+    assert operator.proven == {"n1": Proven.PROVEN, "n3": Proven.PROVEN, "n2": Proven.UNKNOWN}
+    last = operator.heard[-1]
+    assert isinstance(last, Unfinished)
+    assert (last.picked, set(last.owed)) == (("r1",), {"n2"})
+
+
+def test_an_operator_who_declines_changes_nothing(tmp_path: Path) -> None:
+    call = FakeCall(tmp_path).applied()
+    with pytest.raises(UsageError):
+        rescue(call, Rescuer(declines=True))
+    assert (call.content(), call.agents.asked, call.opened) == ({NEW}, [], 0)
+
+
+def test_only_the_chosen_nodes_are_reverted(tmp_path: Path) -> None:
+    call = FakeCall(tmp_path).applied()
+    assert rescue(call, Rescuer(), limit="n3").exit_code == 0
+    assert {name for name, node in call.agents.nodes.items() if node.at(CONFIG) == OLD} == {"n3"}
+
+
+@pytest.mark.parametrize(("runs", "reference"), [((), "nothing-to-take-back"), (("r9",), "nothing-to-take-back")])
+def test_nodes_without_transactions_have_nothing_to_revert(
+    tmp_path: Path, runs: tuple[str, ...], reference: str
+) -> None:
+    call = FakeCall(tmp_path, old_nodes())
+    with pytest.raises(UsageError) as refused:
+        rescue(call, Rescuer(), *runs)
+    assert (refused.value.reference, call.agents.asked, call.opened) == (reference, [], 0)
+
+
+def test_a_run_that_no_node_has_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no node that answered has a transaction of `x9`"):
+        rescue(FakeCall(tmp_path).applied(), Rescuer(), "x9")
+
+
+def test_a_controller_at_work_with_our_journal_is_not_disturbed(tmp_path: Path) -> None:
+    call = FakeCall(tmp_path).applied()
+    held_by_another_process(tmp_path, CLUSTER, "r8")
+    with pytest.raises(StateError) as refused:
+        rescue(call, Rescuer())
+    assert (refused.value.reference, call.content()) == ("locked", {NEW})
