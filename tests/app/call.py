@@ -45,6 +45,8 @@ from tests.app.test_load import FakeFiles
 from tests.app.test_node_worker import OLD
 
 CLUSTER = SMALL.cluster
+TOO_LATE = 10_000.0
+"""Seconds: hours after the beginning."""
 VERBS = ("status", "verify", "snapshot", "apply", "confirm", "revert", "cleanup", "forget")
 
 
@@ -110,6 +112,7 @@ class OneByOne:
 
     def collect(self, timeout: float) -> tuple[Event, ...]:
         self.at += 1.0
+        assert self.at < TOO_LATE, "the run waits for something that never comes"
         answers, self.answers = tuple(self.answers), []
         return answers
 
