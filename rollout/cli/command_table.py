@@ -16,7 +16,7 @@ COMMANDS = {
     "doctor": Listed("features.doctor.command:doctor", "Check the way in to nodes, and what fixes it; changes nothing."),
     "engine": Listed("features.regions.command:engine", "Reach nodes through workers of regions: certificates, workers."),
     "exec": Listed("features.exec.command:exec_", "Run a command on nodes within the limits of a run.", needs_output=False),
-    "explain": Listed("features.explain.command:explain", "Explain a setting, a known defect, or the [reference] of a message."),
+    "explain": Listed("features.explain.command:explain", "Explain a setting, a known defect, or a [reference]."),
     "export": Listed("features.export.command:export", "Export what keeps other tools from undoing a change."),
     "forget": Listed("cli.upkeep:forget", "Remove receipts, copies and token from nodes.", needs_output=False, goes_on_when_repeated=True),
     "freeze": Listed("features.freeze.command:freeze", "Let no controller change a cluster until unfreeze."),

@@ -1,4 +1,4 @@
-"""The approvals of a plan that is applied, of one that waits for them, and of a run that is resumed."""
+"""The approvals of a plan that is applied, and of a run that is resumed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from pathlib import Path
 from rollout.app.apply import again
 from rollout.app.call import CallPorts
 from rollout.app.following import plan_of
-from rollout.app.ports import Files, PastRuns
 from rollout.composition.operators import own_logins
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
-from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.state import Goal, RunState
 from rollout.errors import UsageError
 from rollout.features.approvals.asking import Approvals, how_to_approve, journaled, rules_for
-from rollout.features.approvals.client import waiting
 from rollout.features.approvals.client.files import signatures_beside
 from rollout.features.approvals.client.signatures import SshSignatures
 
@@ -42,8 +39,3 @@ def check_still_approved(call: CallPorts, state: RunState, inventory: Inventory)
         how = f"correct the file of signers, or `rollout rollback {state.order.run}`"
         applier = header.who.partition("@")[0]
         Approvals(call.files(), SshSignatures()).checked(plan, rules, journaled(state), {applier}, how, None)
-
-
-def waiting_plans(folder: Path, files: Files, journal: PastRuns) -> tuple[WaitingPlan, ...]:
-    """The plans of a folder that wait for approvals, or to be applied with them."""
-    return waiting.waiting_plans(folder, files, journal, own_logins())

@@ -161,9 +161,9 @@ class Session:
         check_still_approved(self, state, inventory)
 
     def waiting_plans(self, journal: PastRuns) -> tuple[WaitingPlan, ...]:
-        from rollout.composition.approving import waiting_plans
+        from rollout.features.approvals.client.waiting import waiting_plans
 
-        return waiting_plans(Path(), self.files(), journal)
+        return waiting_plans(Path(), self.files(), journal, own_logins())
 
     def check_back_ends(self, inventory: Inventory, needs: Needs) -> None:
         from rollout.composition.back_ends import check_backends

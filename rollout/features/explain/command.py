@@ -38,7 +38,7 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 
 
 @registered(
-    "Explain a setting, a known defect, or the [reference] of a message.",
+    "Explain a setting, a known defect, or a [reference].",
     prints=(ExplanationDocument, ReferenceDocument, DefectDocument),
 )
 @click.command(context_settings={"ignore_unknown_options": True})
