@@ -78,6 +78,13 @@ managers_show_managers() { # what else configures this node, or owns its kubelet
   managers_marks cfengine cfengine3.service cf-execd.service
   managers_marks mco machine-config-daemon.service machine-config-daemon-pull.service machine-config-daemon-firstboot.service \
     /etc/machine-config-daemon/currentconfig
+  managers_marks nodeadm nodeadm-run.service nodeadm-config.service
+  managers_marks kops kops-configuration.service
+  managers_marks kubespray /etc/kubernetes/kubelet.env
+  managers_marks cos kube-node-configuration.service
+  managers_marks rke2 rke2-server.service rke2-agent.service
+  managers_marks k3s k3s.service k3s-agent.service
+  managers_marks rancher rancher-system-agent.service
   for path in /run/reboot-required /var/run/reboot-required; do
     [ ! -e "$R$path" ] || { say "fact reboot-pending $path" && break; }
   done

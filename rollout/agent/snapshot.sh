@@ -5,7 +5,8 @@ verb_snapshot() {
   managers_show_managers
   homes_version systemd systemctl --version
   runtimes_show_versions
-  read -r name 2>/dev/null <"$R/etc/hostname" && say "fact hostname $name"
+  # the kernel's, which systemd writes for %H
+  { read -r name <"$R/proc/sys/kernel/hostname" || read -r name <"$R/etc/hostname"; } 2>/dev/null && say "fact hostname $name"
   managers_show_cgroup
   managers_show_kubeadm
   measure_unit

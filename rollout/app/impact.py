@@ -40,12 +40,12 @@ NOT_FORESEEN = "pods-not-foreseen"
 class ChangeImpact:
     """The side effects of one node's change.
 
-    ``here``: what is affected; ``said``: its texts; ``rewritten``: by kubeadm.
+    ``here``: what is affected; ``said``: its texts; ``undone``: by other tools, and when.
     """
 
     here: NodeImpact
     said: tuple[Said, ...]
-    rewritten: bool
+    undone: tuple[Said, ...]
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,14 @@ class Foresight:
             plan,
             consequences=tuple(_consequences(plan, foreseen)),
             loads=loads,
-            remarks=(*plan.remarks, *_by_kubeadm(plan, foreseen), *self._not_foreseen(at_stake)),
+            remarks=(*plan.remarks, *_undone(plan, foreseen), *self._not_foreseen(at_stake)),
         )
 
     def of_change(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ChangeImpact:
         """The side effects of one node's change."""
         here = self._at_stake(node, snapshot, proposal)
         said = (*consequences.of_node(here), *needs_told(needs_of(snapshot, proposal)))
-        return ChangeImpact(here, said, managers.rewrites(snapshot, proposal.change))
+        return ChangeImpact(here, said, managers.undone(snapshot, proposal.change))
 
     def pulls_anew(self, node: Node, proposal: Proposal) -> NodePulls:
         """The pulls that a changed node may request of its registry."""
@@ -204,10 +204,14 @@ def needs_of(snapshot: Snapshot, proposal: Proposal) -> tuple[Need, ...]:
     return needs(Here(snapshot, *proposal.values)) if proposal.values is not None else ()
 
 
-def _by_kubeadm(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Remark]:
-    names = tuple(name for name in plan.nodes if foreseen[name].rewritten)
-    if names:
-        yield Remark(managers.REMARK, managers.REMARK_TEXT, names)
+def _undone(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Remark]:
+    """A remark for each text, with its nodes."""
+    said: dict[Said, list[str]] = {}
+    for name in plan.nodes:
+        for each in foreseen[name].undone:
+            said.setdefault(each, []).append(name)
+    for (reference, text), names in said.items():
+        yield Remark(reference, text, tuple(names))
 
 
 def _consequences(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Consequence]:

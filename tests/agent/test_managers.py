@@ -28,11 +28,36 @@ def test_a_node_without_other_managers(node: Node) -> None:
         ("/etc/chef/client.rb", "chef"),
         ("/etc/salt/minion", "salt"),
         ("/etc/machine-config-daemon/currentconfig", "mco"),
+        ("/etc/kubernetes/kubelet.env", "kubespray"),
     ],
 )
 def test_files(node: Node, path: str, name: str) -> None:
     node.write(path, b"x\n")
     assert facts(node) == {f"manager-{name}": path}
+
+
+@pytest.mark.parametrize(
+    ("unit", "name"),
+    [
+        ("nodeadm-run.service", "nodeadm"),
+        ("kops-configuration.service", "kops"),
+        ("kube-node-configuration.service", "cos"),
+        ("rancher-system-agent.service", "rancher"),
+        ("rke2-agent.service", "rke2"),
+        ("k3s.service", "k3s"),
+    ],
+)
+def test_units_of_tools_that_render_files(node: Node, unit: str, name: str) -> None:
+    node.write(f"/etc/systemd/system/{unit}", b"[Service]\n")
+    assert facts(node) == {f"manager-{name}": unit}
+
+
+def test_the_name_of_the_node_is_its_kernels(node: Node) -> None:
+    """systemd writes it for %H; ``/etc/hostname`` may differ where DHCP gives the name."""
+    node.write("/proc/sys/kernel/hostname", b"by-dhcp\n")
+    found = node.snapshot()
+    assert isinstance(found, Snapshot), found
+    assert found.facts["hostname"] == "by-dhcp"
 
 
 def test_units_as_they_are(node: Node) -> None:

@@ -33,7 +33,7 @@ from rollout.kubelet.agent import agent_answer, agent_call
 from rollout.kubelet.changes import changes, splice
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.node import fitness, managers, sources
-from rollout.kubelet.node import managers as living_with_kubeadm
+from rollout.kubelet.node import managers as managers_of_files
 from rollout.kubelet.restarts import consequences
 from tests.app.agents import Agents, access_to, answer, well
 from tests.app.test_node_worker import Outside, ask, worker
@@ -86,7 +86,7 @@ PLACES = {
     "the version that it is treated as": (fitness, "remarks"),
     "other tools that configure it": (managers, "remarks"),
     "the side effects of its change": (consequences, "of_node"),
-    "whether kubeadm undoes it": (living_with_kubeadm, "rewrites"),
+    "what undoes it": (managers_of_files, "undone"),
     "the load on its registry": (consequences, "rate_of"),
 }
 

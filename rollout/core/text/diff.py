@@ -5,6 +5,7 @@ Only the printed text is redacted, never the bytes in the plan.
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -15,6 +16,8 @@ from functools import lru_cache
 from rollout.core.text.terminal import CONTROL
 
 MOST_LINES = 200
+SHORT_JSON = 80
+"""Characters of JSON that are readable on one line."""
 CONTEXT = 2
 """Unchanged lines around a change."""
 REDACTED = "<redacted>"
@@ -25,6 +28,14 @@ _SECRET = re.compile(
 _FLAG = re.compile(r"(?P<flag>--[\w.-]+)(?:(?P<sign>=)(?P<value>[^\s\"']*))?")
 """With its value or without: so each flag is looked at once."""
 
+_HARMLESS = re.compile(
+    r"--(?:authorization-mode|authorization-webhook-cache-(?:un)?authorized-ttl|authentication-token-webhook(?:-cache-ttl)?"
+    r"|tls-private-key-file)\b(?!-)|\btlsPrivateKeyFile\b|\bauth(?:entication|orization)[\"']?\s*:(?=\s*(?:$|[{#]))"
+)
+"""A kubelet's flags and fields that look like secrets and contain none: modes, times, names of files, and maps."""
+
+_JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]|[^"{}\[\],]+')
+
 _PAIR = re.compile(r"(?P<head>[-+ ]?\s*(?:-\s+)?[\"']?[\w.-]+[\"']?\s*[:=])(?P<rest>.*)", re.DOTALL)
 
 
@@ -33,8 +44,10 @@ def unified(before: bytes | None, after: bytes, path: str, context: int = CONTEX
     """The lines of a diff, without line ends. ``None``: the file does not exist yet."""
     if before is not None and not (_is_text(before) and _is_text(after)):
         return (f"--- {path}", f"+++ {path}", f"(binary: {len(before)} bytes become {len(after)})")
-    old = [] if before is None else _lines(before)
-    lines = list(_unified(old, _lines(after), "/dev/null" if before is None else path, path, context))
+    old, new, name = [] if before is None else _lines(before), _lines(after), path
+    if before is not None and _is_json_line(before) and _is_json_line(after):
+        old, new, name = [*_laid_out(before)], [*_laid_out(after)], f"{path} (JSON in one line, shown by value)"
+    lines = list(_unified(old, new, "/dev/null" if before is None else name, name, context))
     more = len(lines) - MOST_LINES
     shown = tuple(_shown(line) for line in lines[:MOST_LINES])
     return shown if more <= 0 else (*shown, f"… {more} more lines")
@@ -76,22 +89,58 @@ def _lines(content: bytes) -> list[str]:
     return [*lines[:-1], lines[-1] + " (no newline at the end)"]
 
 
+def _is_json_line(content: bytes) -> bool:
+    """A map in one line of JSON: any change of it would show all of it twice."""
+    text = content.strip()
+    if not text.startswith(b"{") or b"\n" in text or len(text) < SHORT_JSON:
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _laid_out(content: bytes) -> Iterator[str]:
+    """Each value of a JSON text on a line of its own; only blanks between the values change."""
+    line, depth = "", 0
+    for part in _JSON_PART.findall(content.decode().strip()):
+        if part in {"}", "]"}:
+            depth -= 1
+            if line.strip():
+                yield line
+            line = "  " * depth + part
+            continue
+        line += (
+            part
+            if part.startswith('"') or part in {"{", "[", ","}
+            else part.strip() + " " * part.rstrip().endswith(":")
+        )
+        if part in {"{", "[", ","}:
+            depth += part != ","
+            yield line
+            line = "  " * depth
+        line = line if line.strip() else "  " * depth
+    if line.strip():
+        yield line
+
+
 def _shown(line: str) -> str:
     visible = CONTROL.sub(lambda mark: f"\\x{ord(mark[0]):02x}", line)
     return visible if visible.startswith(("---", "+++", "@@")) else redacted(visible)
 
 
 def _without_value(match: re.Match[str]) -> str:
-    is_secret = match["sign"] and _SECRET.search(match["flag"])
+    is_secret = match["sign"] and _SECRET.search(match["flag"]) and not _HARMLESS.fullmatch(match["flag"])
     return f"{match['flag']}={REDACTED}" if is_secret else match[0]
 
 
 def redacted(line: str) -> str:
     """A line without values that may be secret, judged by their names; other flags on the line are kept."""
-    if not _SECRET.search(line):
+    if not _SECRET.search(_HARMLESS.sub("", line)):
         return line
     kept = _FLAG.sub(_without_value, line)
-    if not _SECRET.search(_FLAG.sub(lambda found: "" if found["sign"] else found[0], kept)):
+    if not _SECRET.search(_HARMLESS.sub("", _FLAG.sub(lambda found: "" if found["sign"] else found[0], kept))):
         return kept
     pair = _PAIR.fullmatch(line)
     if pair is None:

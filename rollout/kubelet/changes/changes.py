@@ -298,7 +298,16 @@ def _key(snapshot: Snapshot) -> Hashable:
         ),
         _edits(snapshot),
         snapshot.running,
+        _identity(snapshot),
     )
+
+
+def _identity(snapshot: Snapshot) -> tuple[str, str, str]:
+    """The node's name and ids, if its units have specifiers that may stand for them; else they are not looked at."""
+    texts = (state.content or b"" for path, state in snapshot.files.items() if "/systemd/" in path)
+    if not any(b"%" in text.replace(b"%%", b"") for text in texts):
+        return "", "", ""
+    return snapshot.facts.get(layout.HOSTNAME, ""), snapshot.machine_id, snapshot.boot_id
 
 
 def _command_line(process: Process | None) -> tuple[str, ...] | None:
@@ -322,11 +331,12 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
 def _nameless(snapshot: Snapshot) -> Snapshot:
     """The node with nothing except what the key contains."""
     measured = snapshot.measurement
+    name, machine_id, boot_id = _identity(snapshot)
     return replace(
         snapshot,
         node="",
-        machine_id="",
-        boot_id="",
+        machine_id=machine_id,
+        boot_id=boot_id,
         measurement=Measurement(
             unit=_unit(measured.unit) if measured.unit else None,
             process=_process(measured.process),
@@ -337,7 +347,7 @@ def _nameless(snapshot: Snapshot) -> Snapshot:
         token=Token(),
         receipts=(),
         stale=_edits(snapshot),
-        facts=_facts(snapshot),
+        facts={**_facts(snapshot), layout.HOSTNAME: name},
         surroundings=None,
     )
 

@@ -92,43 +92,61 @@ def flag_texts(fit: FitNode, ours: tuple[str, ...], taken: Collection[str], temp
     """Path → text of each changed file, so that ``ours`` (``--flag=value``) are set and ``taken`` are not."""
     now = fit.layout
     texts = _environments(now, ours if isinstance(now.flags_home, EnvHome) else (), taken)
-    command = unit_file.without(now.start.command, taken)
+    command = unit_file.inlined(now.start.command, repeated(now, ours, taken))
+    command = unit_file.without(command, taken)
     if not isinstance(now.flags_home, EnvHome):
         command = unit_file.merge(command, ours)
     if command != now.start.command:
         variables: dict[str, Value] = {"exec_start": command, "unit": UNIT}
         drop_in = rendered(templates.drop_in, templates.drop_in_name, variables, fit.node)
-        _check_command(drop_in, command)
+        _check_command(drop_in, command, now.start.specifiers)
         texts[DROP_IN] = drop_in.text
     return texts
 
 
-def _check_command(rendered_file: Rendered, command: str) -> None:
+def _check_command(rendered_file: Rendered, command: str, specifiers: unit_file.Specifiers) -> None:
     """A drop-in starts the kubelet with ``exec_start`` and with nothing else, whatever else it contains."""
     try:
-        started = unit_file.start({UNIT: "[Service]\nExecStart=/of-the-unit\n", DROP_IN: rendered_file.text}).command
-        same = unit_file.exec_words(started) == unit_file.exec_words(command)
+        texts = {UNIT: "[Service]\nExecStart=/of-the-unit\n", DROP_IN: rendered_file.text}
+        started = unit_file.start(texts, specifiers).command
+        same = unit_file.exec_words(started, specifiers) == unit_file.exec_words(command, specifiers)
     except ValueError as error:
         raise rendered_file.refused(f"invalid template output: {error}", words=("ExecStart",)) from None
     if not same:
         raise rendered_file.refused("the template would start another command than `exec_start`", words=("ExecStart",))
 
 
+KUBEADM_VARIABLE = "KUBELET_KUBEADM_ARGS"
+"""Never left empty: ``kubeadm upgrade`` 1.35.0 then fails with ``no flags found in file`` (kubeadm #3279). It gets the
+``--config`` that the command line has already, which changes nothing.
+"""
+
+
 def file_of(now: Layout, piece: Piece) -> str:
-    """The file that changes when this word is removed from the command line."""
-    if not piece.variable:
-        return DROP_IN
+    """The file that changes when this word is changed on the command line."""
     home = now.flags_home
-    return home.path if piece.variable == VARIABLE and isinstance(home, EnvHome) else piece.file
+    if piece.variable == VARIABLE and isinstance(home, EnvHome):
+        return home.path
+    return piece.file if piece.variable and piece.file in now.environments else DROP_IN
+
+
+def repeated(now: Layout, ours: tuple[str, ...], taken: Collection[str]) -> Mapping[str, str]:
+    """Variables of ``Environment=`` with a flag that changes, and their values: our drop-in has their words instead.
+
+    The unit's files of others keep their bytes. A variable without such a flag stays a variable, so that later edits of
+    it have an effect.
+    """
+    in_command = () if isinstance(now.flags_home, EnvHome) else ours
+    names = {flag.name for flag in arguments.given(in_command)} | set(taken)
+    pieces = [now.pieces[1 + flag.start] for flag in arguments.given(now.asked) if flag.name in names]
+    found = {piece.variable for piece in pieces if piece.variable and file_of(now, piece) == DROP_IN}
+    return {variable: now.variables[variable] for variable in sorted(found)}
 
 
 def _environments(now: Layout, ours: tuple[str, ...], taken: Collection[str]) -> dict[str, str]:
     """Each environment file with the variables that change."""
-    where = {
-        now.pieces[1 + flag.start].variable: file_of(now, now.pieces[1 + flag.start])
-        for flag in arguments.given(now.asked)
-        if flag.name in taken and now.pieces[1 + flag.start].variable
-    }
+    pieces = [now.pieces[1 + flag.start] for flag in arguments.given(now.asked) if flag.name in taken]
+    where = {piece.variable: path for piece in pieces if (path := file_of(now, piece)) != DROP_IN}
     if ours:
         where[VARIABLE] = now.flags_home.path
     texts: dict[str, str] = {}
@@ -136,10 +154,30 @@ def _environments(now: Layout, ours: tuple[str, ...], taken: Collection[str]) ->
         try:
             value = arguments.without(now.variables.get(variable, ""), taken)
             value = arguments.merge(value, ours) if variable == VARIABLE else value
+            if variable == KUBEADM_VARIABLE and not arguments.split(value):
+                value = _filler(now)
             texts[path] = env_file.assign(texts.get(path, now.environments.get(path, "")), variable, value)
         except ValueError as error:
             raise LayoutError("layout-not-understood", f"{path}: {error}") from None
     return texts
+
+
+def _filler(now: Layout) -> str:
+    if not now.config_path:
+        message = f"moving the last flag of {KUBEADM_VARIABLE} would leave it empty, and kubeadm 1.35.0 cannot upgrade such a node (kubeadm #3279)"
+        raise LayoutError("flag-shadows-field", message)
+    return arguments.quote(f"--config={now.config_path}")
+
+
+def _kept(now: Layout, text: str, path: str) -> list[str]:
+    """The reason for the flag that keeps the variable of kubeadm from being empty, if this change adds it to this file."""
+    if path not in now.environments or not now.config_path:
+        return []
+    old, new = (env_file.values(each).get(KUBEADM_VARIABLE, "") for each in (now.environments[path], text))
+    if old == new or new != _filler(now):
+        return []
+    why = "kubeadm 1.35.0 cannot upgrade a node where it is empty (kubeadm #3279)"
+    return [f"{KUBEADM_VARIABLE} repeats {new}, which changes nothing: {why}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +187,7 @@ class FlagChange:
     then: Layout
     flags: tuple[InFlag, ...]
     files: tuple[FileChange, ...]
+    notes: tuple[str, ...] = ()
 
 
 def holds(words: tuple[str, ...], flag: InFlag) -> bool:
@@ -179,7 +218,8 @@ def flag_change(
     missing = tuple(flag for flag in flags if not holds(now.asked, flag))
     if not missing and not taken:
         return FlagChange(now, flags, ())
-    texts = flag_texts(fit, tuple(flag.argument for flag in missing), taken, templates)
+    ours = tuple(flag.argument for flag in missing)
+    texts = flag_texts(fit, ours, taken, templates)
     # What systemd will run with ``texts``: our flags in force, removed flags gone, everything else unchanged.
     paths = ", ".join(texts)
     try:
@@ -190,8 +230,10 @@ def flag_change(
         if not holds(then.asked, name):
             where = then.origin(name.name) or "nowhere"
             raise LayoutError("flag-shadowed", f"{name.argument} would not be in force: {name.name} is set by {where}")
-    ours = frozenset(name.name for name in flags) | frozenset(taken)
-    if others(then.asked, ours) != others(now.asked, ours) or then.pieces[0].text != now.pieces[0].text:
+    changed = frozenset(name.name for name in flags) | frozenset(taken)
+    if then.config_path == now.config_path:
+        changed |= {"--config"}
+    if others(then.asked, changed) != others(now.asked, changed) or then.pieces[0].text != now.pieces[0].text:
         raise LayoutError("template-not-understood", f"{paths} as rendered would change more than rollout's flags")
     left = next((name for name in taken if then.flag(name) is not None), "")
     if left:
@@ -204,10 +246,16 @@ def flag_change(
                 if path in _files(now, flag)
             ]
             + [_reason(now, flag, settings, templates) for flag in missing if path == now.flags_home.path]
+            + _kept(now, texts[path], path)
         )
         for path in texts
     }
-    return FlagChange(then, flags, tuple(_file(fit, path, text, reasons[path]) for path, text in texts.items()))
+    files = tuple(_file(fit, path, text, reasons[path]) for path, text in texts.items())
+    notes = tuple(
+        f"{DROP_IN} repeats the words of ${variable}: later edits of it in {now.start.set_by[variable]} have no effect"
+        for variable in repeated(now, ours, taken)
+    )
+    return FlagChange(then, flags, files, notes)
 
 
 def _file(fit: FitNode, path: str, text: str, reasons: tuple[str, ...]) -> FileChange:
@@ -325,19 +373,8 @@ def moved(fit: FitNode, needed: Mapping[str, Value], shadowed: Shadowed, where: 
                 origin = fit.layout.origin(shadow.flag)
                 message = f"{shadow.flag}={shadow.value} ({origin}) overrides {name} in {where}"
                 raise LayoutError("flag-shadows-field", message)
-            _check_removable(fit.layout, shadow.flag, name)
             flags[shadow.flag] = name
             was = fit.outcome.effective.get(name)
             if shadow.whole and isinstance(was, dict) and isinstance(value, dict):
                 fields[name] = splice.merged(was, value, values.same, (name,))
     return Moved(flags, fields)
-
-
-def _check_removable(now: Layout, flag: str, field: str) -> None:
-    """A flag can be removed from an environment file or from the command itself, not from ``Environment=``."""
-    for given in arguments.given(now.asked):
-        piece = now.pieces[1 + given.start]
-        in_unit = piece.variable and piece.file not in now.environments
-        if given.name == flag and in_unit and piece.variable != VARIABLE:
-            message = f"{flag}={given.value} overrides {field} and cannot be removed from Environment= ({piece.origin})"
-            raise LayoutError("flag-shadows-field", message)

@@ -192,7 +192,7 @@ def _attempt(
         by_flags: dict[str, Value] = {path.split(".")[0]: None for path in paths}
         changed = side_effects(fit.outcome.effective, outcome.effective, {**asked, **by_flags})
         notes = tuple(f"side effect: {name}: {_shown(old)} → {_shown(new)}" for name, (old, new) in changed.items())
-    notes += templated_config.by_others(fit.outcome, asked, moved.fields)
+    notes += (*by_flag.notes, *templated_config.by_others(fit.outcome, asked, moved.fields))
     pending = (
         *flag_changes.pending(fit.layout, by_flag.flags),
         *(edit.told for edit in unloaded.of_kubelet(fit) if unloaded.sets(asked, edit.field)),

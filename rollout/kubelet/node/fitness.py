@@ -117,7 +117,9 @@ def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
     version = versions.parse(snapshot.kubelet_version)
     if not snapshot.kubelet_version:
         if _property(snapshot, "LoadState") == "not-found":
-            return "no-kubelet-unit", "the node has no kubelet: systemd has no kubelet.service"
+            return "no-kubelet-unit", managers.kubelet_elsewhere(
+                snapshot
+            ) or "the node has no kubelet: systemd has no kubelet.service"
         return "kubelet-version-unknown", "no kubelet program on the node reports its version"
     if version is None:
         return "kubelet-version-unknown", f"the kubelet reports the unreadable version {snapshot.kubelet_version!r}"
@@ -135,7 +137,7 @@ def _unit(snapshot: Snapshot) -> Refusal | None:
     if "masked" in (_property(snapshot, "LoadState"), _property(snapshot, "UnitFileState")):
         return "unit-masked", "kubelet.service is masked"
     if _property(snapshot, "LoadState") == "not-found":
-        return "no-kubelet-unit", "systemd has no kubelet.service"
+        return "no-kubelet-unit", managers.kubelet_elsewhere(snapshot) or "systemd has no kubelet.service"
     if _property(snapshot, "NeedDaemonReload") == "yes":
         return (
             "need-daemon-reload",

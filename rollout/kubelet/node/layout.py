@@ -97,7 +97,7 @@ class Layout:
     @property
     def reads_variable(self) -> bool:
         """Whether the command line splits ``KUBELET_EXTRA_ARGS`` into separate words."""
-        return f"${VARIABLE}" in unit_file.exec_words(self.start.command)
+        return f"${VARIABLE}" in unit_file.exec_words(self.start.command, self.start.specifiers)
 
 
 def text_of(state: FileState | None, path: str) -> str:
@@ -125,7 +125,7 @@ def find(snapshot: Snapshot) -> Layout:
     drop_ins = unit.properties.get("DropInPaths", "").split()
     texts = {path: text_of(snapshot.files.get(path), path) for path in (fragment, *drop_ins)}
     try:
-        start = unit_file.start(texts)
+        start = unit_file.start(texts, specifiers_of(snapshot, UNIT))
         environments = environments_of(snapshot, start)
         running = snapshot.measurement.process.command_line if snapshot.measurement.process else ()
         return _layout(start, texts, environments, running)
@@ -133,6 +133,19 @@ def find(snapshot: Snapshot) -> Layout:
         raise
     except ValueError as error:
         raise LayoutError("layout-not-understood", str(error)) from None
+
+
+HOSTNAME = "hostname"
+"""The fact with the node's own name, as its kernel has it."""
+
+
+def specifiers_of(snapshot: Snapshot, unit: str) -> unit_file.Specifiers:
+    """systemd's specifiers in this node's unit. A name that changed after systemd has read the unit differs from the
+    running command line, which is compared.
+    """
+    name = snapshot.facts.get(HOSTNAME, "")
+    own = {"H": name, "l": name.partition(".")[0], "m": snapshot.machine_id, "b": snapshot.boot_id.replace("-", "")}
+    return unit_file.specifiers(unit, own)
 
 
 def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
@@ -143,7 +156,7 @@ def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
     fragment, *rest = layout.texts.items()
     drop_ins = sorted({**dict(rest), **units}.items(), key=lambda entry: unit_file.drop_in_order(entry[0]))
     ordered = dict([fragment, *drop_ins])
-    new_layout = _layout(unit_file.start(ordered), ordered, environments, layout.running)
+    new_layout = _layout(unit_file.start(ordered, layout.start.specifiers), ordered, environments, layout.running)
     return replace(new_layout, name=layout.name, flags_home=layout.flags_home)
 
 
@@ -151,11 +164,11 @@ def _layout(
     start: unit_file.UnitStart, texts: Mapping[str, str], environments: Mapping[str, str], running: tuple[str, ...]
 ) -> Layout:
     environment, sources = _environment(start, environments)
-    pieces = unit_file.expand(start.command, start.file, environment, sources)
+    pieces = unit_file.expand(start.command, start.file, environment, sources, start.specifiers)
     if not pieces or pieces[0].text.rsplit("/", 1)[-1] not in PROGRAMS:
         program = pieces[0].text if pieces else "nothing"
         raise LayoutError("layout-not-understood", f"{start.file} starts {program}, which is not a kubelet")
-    words = unit_file.exec_words(start.command)
+    words = unit_file.exec_words(start.command, start.specifiers)
     home = _flags_home(start, environments, sources, reads_variable=f"${VARIABLE}" in words)
     return Layout(_name(words, home), start, pieces, running, texts, environments, home)
 
@@ -183,7 +196,7 @@ def environments_of(snapshot: Snapshot, start: unit_file.UnitStart) -> dict[str,
 def _environment(start: unit_file.UnitStart, texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Variables and the file that sets each; files override ``Environment=``, later files override earlier ones."""
     environment = dict(start.environment)
-    sources: dict[str, str] = {}
+    sources = dict(start.set_by)
     for entry in start.files:
         for name, value in _values(entry.path, texts.get(entry.path, "")).items():
             environment[name] = value
@@ -201,11 +214,14 @@ def _values(path: str, text: str) -> dict[str, str]:
 def _flags_home(
     start: unit_file.UnitStart, texts: Mapping[str, str], sources: Mapping[str, str], *, reads_variable: bool
 ) -> EnvHome | DropInHome:
+    """The file with the ``KUBELET_EXTRA_ARGS`` in force. Without one, flags go into our drop-in: ``Environment=`` is in a unit's
+    file of others, which is never edited, and it has no effect once a file sets the variable.
+    """
     if not reads_variable:
         return DropInHome()
-    if VARIABLE in sources:
+    if sources.get(VARIABLE) in texts:
         return EnvHome(sources[VARIABLE])
     named = [entry for entry in start.files if entry.path in FLAG_FILES]
     if not named:
-        raise LayoutError("layout-not-understood", f"the unit uses ${VARIABLE} but reads no file that could set it")
+        return DropInHome()
     return EnvHome(next((entry.path for entry in reversed(named) if entry.path in texts), named[-1].path))

@@ -8,7 +8,9 @@ Only an owner is a reason to refuse.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Change
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.model.verification import KUBEADM_CONFIG
@@ -32,15 +34,81 @@ REMARK_TEXT = (
 )
 
 
-def rewrites(snapshot: Snapshot, change: Change) -> bool:
-    """Whether kubeadm would undo the change: it edits the file that kubeadm has written."""
-    flags = snapshot.files.get(FLAGS_FILE)
-    ours = any(file.path == KUBEADM_CONFIG for file in change.files)
-    return ours and flags is not None and flags.kind == "regular"
-
-
 Said = tuple[str, str]
 """A reference and one line of text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """A tool that writes files of a kubelet anew. ``marks``: it is there; ``os``: the ID of the system that has it.
+
+    ``files``: patterns of ``fnmatch`` for what it writes. ``undone``: when, and where the setting belongs instead.
+    """
+
+    undone: str
+    files: tuple[str, ...]
+    os: str = ""
+
+
+_RENDERERS: Mapping[str, Renderer] = {
+    # awslabs/amazon-eks-ami, nodeadm: nodeadm-run.service runs `nodeadm init` at every boot
+    "nodeadm": Renderer(
+        "nodeadm renders it anew at the next boot, from the NodeConfig in the instance's user data:"
+        " put the setting into spec.kubelet there",
+        ("/etc/kubernetes/kubelet/config.json", "/etc/kubernetes/kubelet/config.json.d/*-nodeadm.conf", "/etc/eks/kubelet/*"),
+    ),
+    # kubernetes/kops, nodeup: kops-configuration.service runs it at every boot
+    "kops": Renderer(
+        "nodeup of kops renders it anew at the next boot, from the cluster's spec: put the setting into spec.kubelet"
+        " (`kops edit cluster`)",
+        ("/etc/sysconfig/kubelet", "/etc/default/kubelet", "/var/lib/kubelet/kubelet.conf"),
+    ),
+    # kubernetes-sigs/kubespray, roles/kubernetes/node: templates of kubelet.env and kubelet-config.yaml
+    "kubespray": Renderer(
+        "the next run of kubespray (cluster.yml, upgrade-cluster.yml) renders it anew from the inventory's variables:"
+        " put the setting there (kubelet_config_extra_args, kubelet_custom_flags)",
+        ("/etc/kubernetes/kubelet.env", "/etc/kubernetes/kubelet-config.yaml", "/etc/kubernetes/kubelet-config.v1beta1.yaml"),
+    ),
+    # kubernetes/kubernetes cluster/gce/gci: kube-node-configuration.service runs configure-helper.sh at every boot
+    "cos": Renderer(
+        "Container-Optimized OS keeps no change of /etc over a reboot, and its configuration script renders the"
+        " kubelet's files anew at every boot: put the setting into the node pool's configuration",
+        ("/etc/*", "/home/kubernetes/*"),
+        os="cos",
+    ),
+    # rancher/system-agent: applies the plans of Rancher's cluster object
+    "rancher": Renderer(
+        "Rancher's system agent renders it anew with the next change of the cluster in Rancher: put the setting into"
+        " machineGlobalConfig or machineSelectorConfig there",
+        ("/etc/rancher/*/config.yaml.d/50-rancher.yaml",),
+    ),
+}  # fmt: skip
+
+
+def undone(snapshot: Snapshot, change: Change) -> tuple[Said, ...]:
+    """What will undo the change, and when: tools that write its files anew."""
+    paths = [file.path for file in change.files]
+    flags = snapshot.files.get(FLAGS_FILE)
+    by_kubeadm = KUBEADM_CONFIG in paths and flags is not None and flags.kind == "regular"
+    return (
+        *(((REMARK, REMARK_TEXT),) if by_kubeadm else ()),
+        *(
+            (f"rendered-by-{name}", f"{', '.join(rendered)}: {each.undone} (found: {found})")
+            for name, each in _RENDERERS.items()
+            if (found := _evidence(snapshot, name, each.os))
+            and (rendered := [path for path in paths if any(fnmatchcase(path, pattern) for pattern in each.files)])
+        ),
+    )
+
+
+def _evidence(snapshot: Snapshot, name: str, os: str) -> str:
+    """``/etc/os-release: ID=talos``, or the marks of its tool; ``""``: it is not there."""
+    return (
+        f"/etc/os-release: ID={os}"
+        if os and snapshot.facts.get("os") == os
+        else snapshot.facts.get(f"manager-{name}", "")
+    )
+
 
 _OWNERS: Mapping[str, str] = {
     "mco": "OpenShift's Machine Config Operator owns this node's files: it would find the change, mark the node degraded"
@@ -59,14 +127,27 @@ _MANAGERS: Mapping[str, tuple[str, str]] = {
     "cfengine": ("CFEngine", "its next agent run"),
 }
 
+
+def kubelet_elsewhere(snapshot: Snapshot) -> str:
+    """Where the kubelet of a node without ``kubelet.service`` is, and how to change it; ``""``: not known."""
+    for name, title in (("rke2", "RKE2"), ("k3s", "k3s")):
+        marks = snapshot.facts.get(f"manager-{name}", "")
+        if marks:
+            return (
+                f"systemd has no kubelet.service: {title} starts the kubelet in its own unit (found: {marks}), and rollout"
+                f" does not change such nodes. Set kubelet-arg in /etc/rancher/{name}/config.yaml, or from 1.32 on fields in"
+                f" a file of /var/lib/rancher/{name}/agent/etc/kubelet.conf.d, and restart that unit"
+            )
+    return ""
+
+
 _DISABLED = "agent_disabled.lock"
 
 
 def refusal(snapshot: Snapshot) -> Said | None:
     """The owner of the kubelet's configuration, if it is not rollout: ``managed-by-NAME``, the consequence, what to do."""
     for name, text in _OWNERS.items():
-        marks = snapshot.facts.get(f"manager-{name}", "")
-        evidence = f"/etc/os-release: ID={name}" if snapshot.facts.get("os") == name else marks
+        evidence = _evidence(snapshot, name, name)
         if evidence:
             return f"managed-by-{name}", f"{text} (found: {evidence})"
     return None

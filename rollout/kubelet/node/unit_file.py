@@ -23,6 +23,12 @@ _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+Specifiers = tuple[tuple[str, str], ...]
+"""Letters of systemd's specifiers with their values on one node (systemd.unit(5)): ``(("H", "node4"),)``."""
+
+_SPECIFIER = re.compile(r"%(.?)", re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True)
 class UnitLine:
     """``key=value`` of the ``[Service]`` section, continued lines joined."""
@@ -49,12 +55,17 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class UnitStart:
-    """The unit as a whole: the ``ExecStart=`` in force and its file, and the environment."""
+    """The unit as a whole: the ``ExecStart=`` in force and its file, and the environment.
+
+    ``set_by``: each variable of ``Environment=`` and the unit's file that sets it. ``command`` still has its specifiers.
+    """
 
     command: str
     file: str
     environment: Mapping[str, str]
+    set_by: Mapping[str, str]
     files: tuple[EnvironmentFile, ...]
+    specifiers: Specifiers
 
 
 @lru_cache(maxsize=4096)
@@ -97,32 +108,63 @@ def _continued(line: str) -> bool:
     return odd
 
 
-def start(texts: Mapping[str, str]) -> UnitStart:
+def start(texts: Mapping[str, str], specifiers: Specifiers = ()) -> UnitStart:
     """Fragment and drop-ins (path → text, in order) folded; ``ValueError`` gives the reason if we do not understand
     them.
     """
     commands: list[tuple[str, str]] = []
     environment: dict[str, str] = {}
+    set_by: dict[str, str] = {}
     files: list[EnvironmentFile] = []
     for path, text in texts.items():
         for line in service_lines(text):
             if line.key == "ExecStart":
                 commands = [*commands, (path, line.value)] if line.value else []
             elif line.key == "Environment":
-                environment = {**environment, **_environment(line.value)} if line.value else {}
+                assigned = _environment(line.value, specifiers)
+                environment = {**environment, **assigned} if line.value else {}
+                set_by = {**set_by, **dict.fromkeys(assigned, path)} if line.value else {}
             elif line.key == "EnvironmentFile":
-                files = [*files, _environment_file(line.value)] if line.value else []
+                files = [*files, _environment_file(line.value, specifiers)] if line.value else []
             elif line.key == "UnsetEnvironment" and line.value:
                 raise ValueError(f"{path} unsets environment variables")
     if len(commands) != 1:
         raise ValueError(f"the unit has {len(commands)} ExecStart= commands")
-    return UnitStart(commands[0][1], commands[0][0], environment, tuple(files))
+    return UnitStart(commands[0][1], commands[0][0], environment, set_by, tuple(files), specifiers)
 
 
-def _environment(value: str) -> dict[str, str]:
+def specifiers(unit: str, node: Mapping[str, str]) -> Specifiers:
+    """The specifiers that are known on a node, for its unit ``unit``.
+
+    ``node``: values of the node itself by letter (``H``, ``l``, ``m``, ``b``); an empty one is unknown. The directories
+    and the user are those of the system's manager. Others depend on its environment, on the kernel or on the release.
+    """
+    whole = unit.rpartition(".")[0]
+    prefix, _, instance = whole.partition("@")
+    plain = {
+        "n": unit,
+        "N": whole,
+        "p": prefix,
+        "i": instance,
+        "j": prefix.rpartition("-")[2],
+        "t": "/run",
+        "S": "/var/lib",
+        "C": "/var/cache",
+        "L": "/var/log",
+        "E": "/etc",
+        "u": "root",
+        "U": "0",
+        "g": "root",
+        "G": "0",
+        "h": "/root",
+    }
+    return (*sorted(plain.items()), *sorted((letter, value) for letter, value in node.items() if value))
+
+
+def _environment(value: str, specifiers: Specifiers) -> dict[str, str]:
     _no_escapes(value, "Environment=")
     pairs = (word.text.partition("=") for word in arguments.split(value))
-    return {name: _specifiers(text) for name, equals, text in pairs if equals and _NAME.fullmatch(name)}
+    return {name: _resolved(text, specifiers) for name, equals, text in pairs if equals and _NAME.fullmatch(name)}
 
 
 def _no_escapes(value: str, where: str) -> None:
@@ -132,21 +174,31 @@ def _no_escapes(value: str, where: str) -> None:
             raise ValueError(f"{where} contains the escape \\{found[1]}")
 
 
-def _environment_file(value: str) -> EnvironmentFile:
-    path = _specifiers(value.removeprefix("-"))
+def _environment_file(value: str, specifiers: Specifiers) -> EnvironmentFile:
+    path = _resolved(value.removeprefix("-"), specifiers)
     if not path.startswith("/") or any(mark in path for mark in "*?["):
         raise ValueError(f"EnvironmentFile={value} is not one absolute path")
     return EnvironmentFile(path, optional=value.startswith("-"))
 
 
-def _specifiers(text: str) -> str:
-    """``%%`` is a percent sign; any other specifier is not expanded by us."""
-    if "%" in text.replace("%%", ""):
-        raise ValueError(f"{text!r} contains a systemd specifier")
-    return text.replace("%%", "%")
+def _resolved(text: str, specifiers: Specifiers) -> str:
+    """``text`` with its specifiers replaced; ``ValueError`` for one with an unknown value."""
+    if "%" not in text:
+        return text
+    known = {"%": "%", **dict(specifiers)}
+    unknown = next((letter for letter in _SPECIFIER.findall(text) if letter not in known), None)
+    if unknown is not None:
+        raise ValueError(f"{text!r} contains systemd's specifier %{unknown}, and its value on this node is unknown")
+    return _SPECIFIER.sub(lambda found: known[found[1]], text)
 
 
-def expand(command: str, file: str, environment: Mapping[str, str], sources: Mapping[str, str]) -> tuple[Piece, ...]:
+def expand(
+    command: str,
+    file: str,
+    environment: Mapping[str, str],
+    sources: Mapping[str, str],
+    specifiers: Specifiers = (),
+) -> tuple[Piece, ...]:
     """The words systemd would run (src/basic/env-util.c, ``replace_env_argv``).
 
     A word that begins with ``$`` names a variable up to its end and is replaced by it, split at blanks (nothing if
@@ -155,7 +207,7 @@ def expand(command: str, file: str, environment: Mapping[str, str], sources: Map
     """
     pieces: list[Piece] = []
     own, size = f"ExecStart in {file}", 0
-    for word in exec_words(command):
+    for word in exec_words(command, specifiers):
         name = word[1:]
         if word.startswith("$") and name[:1] not in {"$", "{"}:
             where = sources.get(name, file)
@@ -177,12 +229,12 @@ def _within(size: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def exec_words(command: str) -> tuple[str, ...]:
+def exec_words(command: str, specifiers: Specifiers = ()) -> tuple[str, ...]:
     """The words of an ``ExecStart=`` value before variables are expanded."""
     if command[:1] in set("@-:+!|"):
         raise ValueError(f"ExecStart= begins with {command[0]!r}")
     _no_escapes(command, "ExecStart=")
-    words = tuple(_specifiers(word.text) for word in arguments.split(command))
+    words = tuple(_resolved(word.text, specifiers) for word in arguments.split(command))
     if ";" in words:
         raise ValueError("ExecStart= contains several commands")
     return words
@@ -218,6 +270,15 @@ def quote(word: str) -> str:
 def merge(command: str, ours: tuple[str, ...]) -> str:
     """``command`` with each of our ``--flag=value`` in force, everything else unchanged."""
     return arguments.merge(command, tuple(argument.replace("%", "%%").replace("$", "$$") for argument in ours))
+
+
+def inlined(command: str, values: Mapping[str, str]) -> str:
+    """``command`` with these variables replaced by the words of their values; everything else unchanged."""
+    for word in reversed(arguments.split(command)):
+        if word.text.startswith("$") and word.text[1:] in values:
+            words = " ".join(quote(part.text) for part in arguments.split(values[word.text[1:]]))
+            command = command[: word.start] + words + command[word.end :]
+    return command
 
 
 def drop_in_order(path: str) -> str:

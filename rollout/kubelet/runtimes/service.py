@@ -47,7 +47,9 @@ class Command:
     @property
     def pieces(self) -> tuple[unit_file.Piece, ...]:
         """The command line's words with their origins, program first."""
-        return unit_file.expand(self.start.command, self.start.file, self.variables, self.sources)
+        return unit_file.expand(
+            self.start.command, self.start.file, self.variables, self.sources, self.start.specifiers
+        )
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -90,7 +92,7 @@ def _read(snapshot: Snapshot, unit: str, service: Service) -> Command:
         raise LayoutError("runtime-not-running", f"{unit} does not run; it was unhealthy before")
     paths = (said["FragmentPath"], *said.get("DropInPaths", "").split())
     texts = {path: layout.text_of(snapshot.files.get(path), path) for path in paths}
-    start = unit_file.start(texts)
+    start = unit_file.start(texts, layout.specifiers_of(snapshot, unit))
     return Command(unit, start, texts, layout.environments_of(snapshot, start), service.process.command_line)
 
 
@@ -121,4 +123,4 @@ def with_drop_in(command: Command, path: str, text: str) -> Command:
     fragment, *rest = command.texts.items()
     drop_ins = sorted({**dict(rest), path: text}.items(), key=lambda entry: entry[0].rsplit("/", 1)[-1])
     texts = dict([fragment, *drop_ins])
-    return replace(command, texts=texts, start=unit_file.start(texts))
+    return replace(command, texts=texts, start=unit_file.start(texts, command.start.specifiers))

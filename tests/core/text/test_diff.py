@@ -45,7 +45,18 @@ def test_bounded() -> None:
         ("-    certificate-authority-data: LS0t", "-    certificate-authority-data: <redacted>"),
         (" authentication:", " authentication:"),
         ("+PASSWORD=abc", "+PASSWORD= <redacted>"),
-        ('+A="--authentication-token-webhook=true --v=2"', '+A="--authentication-token-webhook=<redacted> --v=2"'),
+        ('+A="--bootstrap-token=abc --v=2"', '+A="--bootstrap-token=<redacted> --v=2"'),
+        ("+A=--authorization-mode=Webhook --token=abc", "+A=--authorization-mode=Webhook --token=<redacted>"),
+        ("+--authentication-token-webhook=true", "+--authentication-token-webhook=true"),
+        ("+--authentication-token-webhook-cache-ttl=2m", "+--authentication-token-webhook-cache-ttl=2m"),
+        ("+--authorization-mode-token=abc", "+--authorization-mode-token=<redacted>"),
+        ("+tlsPrivateKeyFile: /k", "+tlsPrivateKeyFile: /k"),
+        ("+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}}",) * 2,
+        ('+  "authorization": {',) * 2,
+        ("+authentication: {token: abc}", "+authentication: <redacted>"),
+        ('+authorization = "Basic YWJj"', "+authorization = <redacted>"),
+        ("+authorization: Basic YWJj", "+authorization: <redacted>"),
+        ("+auth: {x: abc}", "+auth: <redacted>"),
         ('+A="--x=secret --v=2"', '+A="--x=secret --v=2"'),
         ("+A=--token-file=/t secret", "+A= <redacted>"),
         ("+just a secret here", "+<redacted>"),
@@ -54,3 +65,30 @@ def test_bounded() -> None:
 )
 def test_redacted(line: str, shown: str) -> None:
     assert redacted(line) == shown
+
+
+KUBELET_JSON = b'{"kind": "KubeletConfiguration", "authorization": {"mode": "Webhook"}, "serializeImagePulls": true, "clusterDNS": ["172.20.0.10", "a, {b}"], "none": {}}'
+
+
+def test_json_in_one_line_is_shown_by_value() -> None:
+    after = KUBELET_JSON.replace(b"true", b"false")
+    assert unified(KUBELET_JSON, after, "/f") == (
+        "--- /f (JSON in one line, shown by value)", "+++ /f (JSON in one line, shown by value)", "@@ -4,5 +4,5 @@",
+        '     "mode": "Webhook"', "   },", '-  "serializeImagePulls": true,', '+  "serializeImagePulls": false,',
+        '   "clusterDNS": [', '     "172.20.0.10",',
+    )  # fmt: skip
+
+
+def test_every_value_of_json_is_on_a_line() -> None:
+    lines = unified(KUBELET_JSON, b"{" + b" " * 80 + b"}\n", "/f", context=99)
+    assert [line[1:] for line in lines[3:] if line[0] == "-"] == [
+        '  "kind": "KubeletConfiguration",', '  "authorization": {', '    "mode": "Webhook"', "  },",
+        '  "serializeImagePulls": true,', '  "clusterDNS": [', '    "172.20.0.10",', '    "a, {b}"', "  ],", '  "none": {', "  }",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"a": 1}', b'{"a": 1,\n' + b" " * 80 + b"}", b"{a: 1, " + b" " * 80 + b"}", b"[" * 5000]
+)
+def test_other_files_are_shown_by_line(content: bytes) -> None:
+    assert unified(content, content + b" ", "/f")[0] == "--- /f"

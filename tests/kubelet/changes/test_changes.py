@@ -337,10 +337,10 @@ def test_an_environment_file_that_the_unit_needs_but_is_absent() -> None:
     assert left(with_file(kubeadm(), regular(KUBEADM, text))).reference == "layout-not-understood"
 
 
-def test_a_variable_that_no_file_can_set() -> None:
+def test_a_variable_that_no_file_can_set_stays_in_our_drop_in() -> None:
     text = "[Service]\nExecStart=/usr/bin/kubelet $KUBELET_EXTRA_ARGS\n"
     found = with_command(with_file(plain(), regular(FRAGMENT, text)), "/usr/bin/kubelet")
-    assert left(found, DEADLINE).reference == "layout-not-understood"
+    assert "kubelet $KUBELET_EXTRA_ARGS --image-pull-progress-deadline=5m\n" in proposed(found, DEADLINE)[1][DROP_IN]
 
 
 def test_an_environment_file_layout_and_a_value_from_the_unit() -> None:

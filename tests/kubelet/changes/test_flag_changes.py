@@ -8,6 +8,7 @@ import pytest
 
 from rollout.core.model.playbook import Shadowed
 from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet.node import layout
 from tests.kubelet import nodes
 from tests.kubelet.deciding import applied_twice_is_once, proposed, refused
 from tests.kubelet.nodes import (
@@ -78,6 +79,28 @@ def test_from_kubeadm_flags_env() -> None:
     applied_twice_is_once(found, SERIAL, MOVE)
 
 
+def test_the_variable_of_kubeadm_is_never_left_empty() -> None:
+    """kubeadm 1.35.0 fails with ``no flags found in file`` then (kubeadm #3279): it keeps a flag that changes nothing."""
+    found = only_in_kubeadms_variable("--serialize-image-pulls=true")
+    change, texts = proposed(found, SERIAL, MOVE)
+    assert texts[KUBEADM_FLAGS] == f'KUBELET_KUBEADM_ARGS="--config={CONFIG}"\n'
+    (flags,) = (file for file in change.files if file.path == KUBEADM_FLAGS)
+    assert flags.reasons[0].startswith("--serialize-image-pulls: true → removed")
+    assert f"KUBELET_KUBEADM_ARGS repeats --config={CONFIG}, which changes nothing" in flags.reasons[1]
+    applied_twice_is_once(found, SERIAL, MOVE)
+
+
+def test_the_flag_that_keeps_it_filled_is_not_added_where_it_has_others() -> None:
+    found = only_in_kubeadms_variable("--serialize-image-pulls=true --v=2")
+    assert proposed(found, SERIAL, MOVE)[1][KUBEADM_FLAGS] == 'KUBELET_KUBEADM_ARGS="--v=2"\n'
+
+
+def only_in_kubeadms_variable(words: str) -> Snapshot:
+    found = with_file(kubeadm(version="1.23.17"), regular(KUBEADM_FLAGS, f'KUBELET_KUBEADM_ARGS="{words}"\n'))
+    asked = layout.find(found)
+    return with_command(found, asked.pieces[0].text, *asked.asked)
+
+
 def test_from_a_plain_unit_by_our_drop_in() -> None:
     found = plain(version="1.23.17", more="--serialize-image-pulls=true --v=2")
     change, texts = proposed(found, SERIAL, MOVE)
@@ -116,16 +139,20 @@ def test_a_flag_for_one_value_inside_a_field() -> None:
     applied_twice_is_once(found, wanted, MOVE)
 
 
-def test_a_flag_in_environment_cannot_be_removed() -> None:
+def test_from_environment_of_a_unit_of_others_by_our_drop_in() -> None:
     text = nodes.KUBEADM_TEXT.format(flags=DEB).replace(
         "--config=/var/lib/kubelet/config.yaml", "--config=/var/lib/kubelet/config.yaml --serialize-image-pulls=true"
     )
     command = kubeadm().measurement.process.command_line  # type: ignore[union-attr]
     at = command.index(f"--config={CONFIG}") + 1
     words = (*command[:at], "--serialize-image-pulls=true", *command[at:])
-    reference, reason = refused(with_command(with_file(kubeadm(), regular(KUBEADM, text)), *words), SERIAL, MOVE)
-    assert reference == "flag-shadows-field"
-    assert "Environment=" in reason
+    found = with_command(with_file(kubeadm(), regular(KUBEADM, text)), *words)
+    _, texts = proposed(found, SERIAL, MOVE)
+    assert (
+        f"kubelet $KUBELET_KUBECONFIG_ARGS --config={CONFIG} $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS\n"
+        in texts[DROP_IN]
+    )
+    applied_twice_is_once(found, SERIAL, MOVE)
 
 
 @pytest.mark.parametrize("quoted", ["'--serialize-image-pulls=true'", "--serialize-image-pulls\\=true"])

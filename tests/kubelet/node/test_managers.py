@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.node import fitness, managers
-from tests.kubelet.nodes import kubeadm
+from tests.kubelet.deciding import proposed
+from tests.kubelet.nodes import kubeadm, settings, with_unit
 
 GUARD = 120.0
 
@@ -67,6 +69,49 @@ def test_several_and_a_pending_reboot() -> None:
     found = node(manager_puppet="cron", manager_salt="/etc/salt/minion", reboot_pending="/run/reboot-required")
     references = [reference for reference, _ in managers.remarks(found)]
     assert references == ["may-be-undone-by-puppet", "may-be-undone-by-salt", "reboot-pending"]
+
+
+def changing(found: Snapshot, *paths: str) -> Change:
+    files = tuple(FileChange(path, b"b", b"a", ()) for path in paths)
+    change, _ = proposed(found, settings(serializeImagePulls=False))
+    return replace(change, files=files)
+
+
+@pytest.mark.parametrize(
+    ("facts", "path", "name", "when"),
+    [
+        ({"manager_nodeadm": "nodeadm-run.service:enabled"}, "/etc/kubernetes/kubelet/config.json", "nodeadm", "next boot"),
+        ({"manager_kops": "kops-configuration.service"}, "/etc/sysconfig/kubelet", "kops", "next boot"),
+        ({"manager_kubespray": "/etc/kubernetes/kubelet.env"}, "/etc/kubernetes/kubelet-config.yaml", "kubespray", "next run of kubespray"),
+        ({"os": "cos"}, "/home/kubernetes/kubelet-config.yaml", "cos", "every boot"),
+        ({"manager_rancher": "x.service"}, "/etc/rancher/rke2/config.yaml.d/50-rancher.yaml", "rancher", "next change of the cluster"),
+    ],
+)  # fmt: skip
+def test_a_file_that_others_render_is_named_with_the_time_when_it_is_undone(
+    facts: dict[str, str], path: str, name: str, when: str
+) -> None:
+    found = node(**facts)
+    ((reference, text),) = managers.undone(found, changing(found, path))
+    assert reference == f"rendered-by-{name}"
+    assert text.startswith(f"{path}: ")
+    assert when in text
+
+
+def test_a_file_that_nobody_renders_is_not_undone() -> None:
+    found = node(manager_nodeadm="nodeadm-run.service:enabled", manager_kubespray="/etc/kubernetes/kubelet.env")
+    assert managers.undone(found, changing(found, "/etc/systemd/system/kubelet.service.d/90-rollout.conf")) == ()
+    assert managers.undone(node(), changing(node(), "/etc/kubernetes/kubelet-config.yaml")) == ()
+
+
+@pytest.mark.parametrize(("name", "unit"), [("rke2", "rke2-agent.service"), ("k3s", "k3s.service")])
+@pytest.mark.parametrize("version", ["", "1.34.4"])
+def test_a_kubelet_in_the_unit_of_another_program_is_named(name: str, unit: str, version: str) -> None:
+    found = with_unit(node(**{f"manager_{name}": f"{unit}:active"}), LoadState="not-found")
+    refused = fitness.refusal(replace(found, kubelet_version=version), GUARD)
+    assert refused is not None
+    assert refused[0] == "no-kubelet-unit"
+    assert f"(found: {unit}:active)" in refused[1]
+    assert f"/etc/rancher/{name}/config.yaml" in refused[1]
 
 
 def test_other_names_of_a_file_are_a_remark() -> None:

@@ -151,3 +151,36 @@ def test_a_variable_that_is_named_again_and_again_is_refused(word: str) -> None:
     """Else a unit and an environment file of 64 KiB make a command line of a gigabyte."""
     with pytest.raises(ValueError, match="longer than 2 MiB"):
         expand(f"/usr/bin/kubelet {word * 20_000}", "/u", {"A": "x" * 65_536}, {})
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "words"),
+    [
+        ("kubelet.service", "/k --host=%H --short=%l", ("/k", "--host=node4.rno", "--short=node4")),
+        ("kubelet.service", "/k %n %N %p %j %%H", ("/k", "kubelet.service", "kubelet", "kubelet", "kubelet", "%H")),
+        ("rke2-agent.service", "/k %N %j", ("/k", "rke2-agent", "agent")),
+        ("k@a-b.service", "/k %p %i", ("/k", "k", "a-b")),
+        (
+            "kubelet.service",
+            "/k %t/k %S %C %L %E %h %u",
+            ("/k", "/run/k", "/var/lib", "/var/cache", "/var/log", "/etc", "/root", "root"),
+        ),
+    ],
+)
+def test_specifiers_with_a_known_value(unit: str, text: str, words: tuple[str, ...]) -> None:
+    assert unit_file.exec_words(text, unit_file.specifiers(unit, {"H": "node4.rno", "l": "node4"})) == words
+
+
+@pytest.mark.parametrize("letter", ["v", "H", "T", ""])
+def test_another_specifier_is_said_to_be_unknown(letter: str) -> None:
+    with pytest.raises(ValueError, match=f"specifier %{letter}, and its value on this node is unknown"):
+        unit_file.exec_words(f"/k --a=%{letter}", unit_file.specifiers("kubelet.service", {"H": ""}))
+
+
+def test_specifiers_in_environment_and_in_names_of_files() -> None:
+    text = "[Service]\nExecStart=/k\nEnvironment=A=%H\nEnvironmentFile=%E/default/%N\n"
+    found = start({"/u": text}, unit_file.specifiers("kubelet.service", {"H": "node4"}))
+    assert (found.environment, found.files) == (
+        {"A": "node4"},
+        (EnvironmentFile("/etc/default/kubelet", optional=False),),
+    )

@@ -128,7 +128,7 @@ def _variable(command: Command) -> str:
     piece = command.origin(DEADLINE_FLAG)
     if piece is not None:
         return piece.variable if piece.variable in command.sources else ""
-    words = unit_file.exec_words(command.start.command)
+    words = unit_file.exec_words(command.start.command, command.start.specifiers)
     names = [word[1:] for word in words if word.startswith("$") and word[1:] in command.sources]
     return names[-1] if names else ""
 

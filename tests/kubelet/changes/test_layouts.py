@@ -1,0 +1,99 @@
+"""Changes on nodes as distributions and installers make them: flags where they can be set, and nothing of others lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.playbook import Shadowed
+from rollout.core.model.settings import Setting
+from rollout.kubelet.changes.changes import Proposal, ProposalCache
+from rollout.kubelet.node import layout
+from rollout.kubelet.node.layout import DROP_IN
+from tests.kubelet import layouts, nodes
+from tests.kubelet.deciding import applied_twice_is_once, proposed, refused
+from tests.kubelet.layouts import LAYOUTS, texts_of
+from tests.kubelet.nodes import POLICY, settings
+
+MOVE = replace(POLICY, shadowed=Shadowed.MOVE)
+EXTRA = "/etc/systemd/system/kubelet.service.d/30-kubelet-extra-args.conf"
+CONFIG_JSON = "/etc/kubernetes/kubelet/kubelet-config.json"
+FACTS = {"hostname": "tess-node-0001"}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("wanted", [settings(serializeImagePulls=False), settings(__v=4)], ids=["field", "flag"])
+def test_every_layout_takes_a_field_and_a_flag(name: str, wanted: dict[str, Setting]) -> None:
+    found = layouts.node(texts_of(name), **FACTS)
+    assert proposed(found, wanted, MOVE)[0].files
+    applied_twice_is_once(found, wanted, MOVE)
+
+
+def test_a_field_on_stock_eks_needs_no_flag() -> None:
+    _, texts = proposed(layouts.node(texts_of("eks-al2")), settings(serializeImagePulls=False))
+    assert list(texts) == [CONFIG_JSON]
+
+
+def test_a_flag_that_environment_does_not_set_keeps_the_variable() -> None:
+    change, texts = proposed(layouts.node(texts_of("eks-al2")), settings(__registry_qps=3))
+    assert list(texts) == [DROP_IN]
+    assert texts[DROP_IN].endswith(" $KUBELET_ARGS $KUBELET_EXTRA_ARGS --registry-qps=3\n")
+    assert not any("no effect" in note for note in change.notes)
+
+
+def test_a_flag_that_environment_sets_is_replaced_in_our_drop_in_and_the_plan_says_what_that_shadows() -> None:
+    change, texts = proposed(layouts.node(texts_of("eks-al2")), settings(__max_pods=58))
+    assert list(texts) == [DROP_IN]
+    assert texts[DROP_IN].endswith(" $KUBELET_ARGS --node-labels=eks.amazonaws.com/nodegroup=a,pool=b --max-pods=58\n")
+    assert (
+        f"{DROP_IN} repeats the words of $KUBELET_EXTRA_ARGS: later edits of it in {EXTRA} have no effect"
+        in change.notes
+    )
+
+
+def test_a_flag_in_environment_is_moved_to_its_field() -> None:
+    found = layouts.node(texts_of("eks-al2"))
+    _, texts = proposed(found, settings(maxPods=58), MOVE)
+    assert sorted(texts) == sorted([DROP_IN, CONFIG_JSON])
+    assert "--max-pods" not in texts[DROP_IN]
+    assert "--node-labels=eks.amazonaws.com/nodegroup=a,pool=b" in texts[DROP_IN]
+    applied_twice_is_once(found, settings(maxPods=58), MOVE)
+
+
+def test_a_variable_that_nothing_sets_is_no_reason_to_refuse() -> None:
+    texts = texts_of("eks-al2")
+    del texts[EXTRA]
+    assert proposed(layouts.node(texts), settings(__max_pods=58))[1][DROP_IN].endswith(
+        "$KUBELET_EXTRA_ARGS --max-pods=58\n"
+    )
+
+
+def test_an_origin_is_the_file_that_sets_the_variable() -> None:
+    """10-kubeadm.conf starts the kubelet, and the later drop-in sets the variable."""
+    texts = {**texts_of("kubeadm-docker"), EXTRA: LAYOUTS["eks-al2"][EXTRA]}
+    del texts[nodes.DEB]
+    assert layout.find(layouts.node(texts)).origin("--max-pods") == f"KUBELET_EXTRA_ARGS in {EXTRA}"
+
+
+def test_the_nodes_name_in_its_unit() -> None:
+    """The drop-in has the specifier, as the unit has it. A node of a name that is not known is refused, and says why."""
+    found = layouts.node(texts_of("flatcar"), **FACTS)
+    assert "--hostname-override=%H --v=4" in proposed(found, settings(__v=4))[1][DROP_IN]
+    unknown = replace(found, facts={name: text for name, text in found.facts.items() if name != "hostname"})
+    assert refused(unknown, settings(__v=4)) == (
+        "layout-not-understood",
+        "'--hostname-override=%H' contains systemd's specifier %H, and its value on this node is unknown",
+    )
+
+
+def test_a_name_that_changed_since_the_kubelet_started_is_drift() -> None:
+    found = layouts.node(texts_of("flatcar"), **FACTS)
+    assert refused(replace(found, facts={**found.facts, "hostname": "renamed"}), settings(__v=4))[0] == "layout-drifted"
+
+
+def test_nodes_that_are_alike_except_for_their_names_each_get_a_change() -> None:
+    cache = ProposalCache(POLICY)
+    for name in ("tess-node-0001", "tess-node-0002"):
+        made = cache.made_for(layouts.node(texts_of("flatcar"), hostname=name), settings(__v=4), nodes.node(name))
+        assert isinstance(made, Proposal), made
