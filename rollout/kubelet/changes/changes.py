@@ -30,8 +30,8 @@ from rollout.kubelet.defects.words import refusal as defect_refusal
 from rollout.kubelet.effects import rules
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
-from rollout.kubelet.node import arguments, fitness, layout, sources
-from rollout.kubelet.node.layout import UNIT, LayoutError
+from rollout.kubelet.node import arguments, fitness, sources
+from rollout.kubelet.node.layout import HOSTNAME, UNIT, LayoutError
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.runtimes import known
 
@@ -307,7 +307,7 @@ def _identity(snapshot: Snapshot) -> tuple[str, str, str]:
     texts = (state.content or b"" for path, state in snapshot.files.items() if "/systemd/" in path)
     if not any(b"%" in text.replace(b"%%", b"") for text in texts):
         return "", "", ""
-    return snapshot.facts.get(layout.HOSTNAME, ""), snapshot.machine_id, snapshot.boot_id
+    return snapshot.facts.get(HOSTNAME, ""), snapshot.machine_id, snapshot.boot_id
 
 
 def _command_line(process: Process | None) -> tuple[str, ...] | None:
@@ -347,7 +347,7 @@ def _nameless(snapshot: Snapshot) -> Snapshot:
         token=Token(),
         receipts=(),
         stale=_edits(snapshot),
-        facts={**_facts(snapshot), layout.HOSTNAME: name},
+        facts={**_facts(snapshot), HOSTNAME: name},
         surroundings=None,
     )
 
