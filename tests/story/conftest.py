@@ -121,12 +121,14 @@ class Site:
             top = self.node(name)
             for folder, folders, files in os.walk(top):
                 here = Path(folder).relative_to(top)
-                folders[:] = [f for f in folders if str(here / f) not in ("proc", "run", "var/lib/rollout")]
+                folders[:] = [f for f in folders if str(here / f) not in ("proc", "run", "sys", "var/lib/rollout")]
                 found |= {str(Path(name, here, f)): "folder" for f in folders}
                 for file in files:
                     path = Path(folder, file)
                     with suppress(FileNotFoundError):  # a guard removes files of its own while the test looks
-                        content = path.readlink() if path.is_symlink() else path.read_bytes()
+                        content = (
+                            path.readlink() if path.is_symlink() else b"" if path.is_socket() else path.read_bytes()
+                        )
                         found[str(Path(name, here, file))] = f"{path.lstat().st_mode:o} {content!r}"
         return found
 
