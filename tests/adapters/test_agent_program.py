@@ -46,13 +46,14 @@ def test_the_part_of_runtimes_has_what_their_descriptions_name() -> None:
     made = part(RUNTIMES)
     (units,) = re.findall(r"^RUNTIMES='(.*)'$", made, re.MULTILINE)
     assert units.split() == [daemon.unit for daemon in DAEMONS]
-    assert re.findall(r"^  version runtime-(\S+) (\S+) --version$", made, re.MULTILINE) == [
+    assert re.findall(r"^  homes_version runtime-(\S+) (\S+) --version$", made, re.MULTILINE) == [
         (daemon.program, daemon.program) for daemon in DAEMONS
     ]
     own = {path.parent.name for path in (ROOT / "rollout/kubelet/runtimes").glob("*/agent.sh")}
     assert own == {daemon.agent_part for daemon in DAEMONS if daemon.agent_part}
-    called = set(re.findall(r"^      ((?:note|layers)_\w+)$", made, re.MULTILINE))
-    assert called == set(re.findall(r"^((?:note|layers)_(?:" + "|".join(own) + r"))\(\) \{", made, re.MULTILINE))
+    called = set(re.findall(r"^      (\w+_(?:note|layers))$", made, re.MULTILINE))
+    assert called == set(re.findall(r"^((?:" + "|".join(own) + r")_(?:note|layers))\(\) \{", made, re.MULTILINE))
+    assert called
     assert all(f"${{n_value:-{file.usual}}}" in made for daemon in DAEMONS for file in daemon.reads)
 
 

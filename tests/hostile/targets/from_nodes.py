@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -230,6 +230,14 @@ def _authorities() -> KnownHosts:
 _CRIO = f"{runtimes.CRIO_DIR}/10.conf"
 _CRIO_TEXT = '[crio]\n[crio.image]\npause_image = "x"\n[crio.runtime]\nlog_level = "info"\n'
 _PULLS = nodes.IMAGE_PULLS
+_STATIC_CPUS = replace(
+    nodes.kubeadm(
+        version="1.33.1",
+        runtime="containerd",
+        config=f"{CONFIG_TEXT}cpuManagerPolicy: static\nreservedSystemCPUs: 0-1\n",
+    ),
+    surroundings=nodes.SURROUNDINGS,
+)
 _CONTAINERD = runtimes.node(Runtime.CONTAINERD, "1.7.20", _state(runtimes.CONTAINERD, runtimes.V2.encode()))
 _CRIO_NODE = runtimes.node(Runtime.CRIO, "1.29.0", _state(_CRIO, _CRIO_TEXT.encode()))
 _DOCKER = runtimes.node(Runtime.DOCKERSHIM, "20.10.24", kubelet="1.23.17")
@@ -279,6 +287,15 @@ TARGETS = (
         "kubelet-config",
         _planned(nodes.kubeadm(), CONFIG, _PULLS),
         lambda: (CONFIG_TEXT.encode(), b"{}\n"),
+        examples=60,
+    ),
+    Target(
+        "cpu-manager-state",
+        _planned(_STATIC_CPUS, "/var/lib/kubelet/cpu_manager_state", nodes.settings((), reservedSystemCPUs="0-3")),
+        lambda: (
+            b'{"policyName":"static","defaultCpuSet":"0-1,6-7","entries":{"pod":{"c":"2-5"}},"checksum":1}',
+            b"{}",
+        ),
         examples=60,
     ),
     Target("kubelet-unit", _planned(nodes.kubeadm(), KUBEADM, _PULLS), lambda: (_UNIT.encode(),), examples=60),
