@@ -5,7 +5,6 @@ Only the printed text is redacted, never the bytes in the plan.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from difflib import Match, SequenceMatcher
 from functools import lru_cache
 
+from rollout.core.text import json_text
 from rollout.core.text.terminal import CONTROL
 
 MOST_LINES = 200
@@ -95,8 +95,8 @@ def _is_json_line(content: bytes) -> bool:
     if not text.startswith(b"{") or b"\n" in text or len(text) < SHORT_JSON:
         return False
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        json_text.parse(text)
+    except ValueError:
         return False
     return True
 
