@@ -14,6 +14,7 @@ requested_revert_check_ours() { # a requested revert removes only our bytes, and
     n=$((n + 1))
   done
   staging_mark_kubelet "$r_program"
+  if [ "$s_kubelet" = unknown ] && [ -e "$r_program" ]; then refuse program-failed "stat could not read $r_program"; fi # which kubelet it is is not known
   [ "$r_kubelet" = "$s_kubelet" ] || refuse kubelet-changed "since $tx was applied"
 }
 

@@ -246,7 +246,7 @@ def _risks(here: FitNode, kubelet: KubeletAfter) -> tuple[str, ...]:
 # change is computed, so they cannot get into it. A cached change is therefore valid for every node that is alike.
 
 
-LONGEST_REASON = 8000
+LONGEST_REASON = 3500
 """Characters of a refusal. A plan as JSON has them all, its text the beginning."""
 
 _UNIT = ("FragmentPath", "DropInPaths", "NeedDaemonReload", "LoadState", "ActiveState", "UnitFileState")

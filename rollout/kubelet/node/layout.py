@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FileState, Snapshot
+from rollout.core.text.terminal import printable
 from rollout.errors import Place
 from rollout.kubelet.node import arguments, env_file, unit_file
 
@@ -100,20 +101,25 @@ class Layout:
         return f"${VARIABLE}" in unit_file.exec_words(self.start.command, self.start.specifiers)
 
 
+LONGEST_PATH = 300
+"""Characters of a file's name that a refusal shows: the name is the node's own."""
+
+
 def text_of(state: FileState | None, path: str) -> str:
     """The text of a file in the snapshot, or why it cannot be used."""
+    shown = printable(path, LONGEST_PATH)
     if state is None:
-        raise LayoutError("layout-not-understood", f"the snapshot does not contain {path}")
+        raise LayoutError("layout-not-understood", f"the snapshot does not contain {shown}")
     if state.kind == "absent":
-        raise LayoutError("not-a-regular-file", f"{path} does not exist")
+        raise LayoutError("not-a-regular-file", f"{shown} does not exist")
     if state.kind != "regular":
-        raise LayoutError("not-a-regular-file", f"{path} is not a regular file ({state.kind})")
+        raise LayoutError("not-a-regular-file", f"{shown} is not a regular file ({state.kind})")
     if state.content is None:
-        raise LayoutError("file-too-large", f"{path} has {state.size} bytes, more than the agent can send")
+        raise LayoutError("file-too-large", f"{shown} has {state.size} bytes, more than the agent can send")
     try:
         return state.content.decode()
     except UnicodeDecodeError:
-        raise LayoutError("layout-not-understood", f"{path} is not UTF-8") from None
+        raise LayoutError("layout-not-understood", f"{shown} is not UTF-8") from None
 
 
 def find(snapshot: Snapshot) -> Layout:

@@ -12,10 +12,11 @@ from functools import lru_cache
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
 from rollout.core.model.snapshot import Snapshot
+from rollout.core.text.terminal import printable
 from rollout.kubelet.configuration import startup
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, MessageLevel, Sources
 from rollout.kubelet.node import arguments, fitness, layout
-from rollout.kubelet.node.layout import Layout, LayoutError, text_of
+from rollout.kubelet.node.layout import LONGEST_PATH, Layout, LayoutError, text_of
 from rollout.kubelet.versions import Version
 
 DROP_INS_ALLOWED = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
@@ -62,7 +63,9 @@ def config_dir(now: Layout) -> str:
     if not directory:
         return ""
     if not directory.startswith("/"):
-        raise LayoutError("layout-not-understood", f"--config-dir={directory} is not an absolute path")
+        raise LayoutError(
+            "layout-not-understood", f"--config-dir={printable(directory, LONGEST_PATH)} is not an absolute path"
+        )
     return posixpath.normpath(directory)
 
 
@@ -71,7 +74,7 @@ def _config(snapshot: Snapshot, now: Layout) -> File | None:
     if not path:
         return None
     if not path.startswith("/"):
-        raise LayoutError("layout-not-understood", f"--config={path} is not an absolute path")
+        raise LayoutError("layout-not-understood", f"--config={printable(path, LONGEST_PATH)} is not an absolute path")
     return File(path, text_of(snapshot.files.get(path), path).encode())
 
 
@@ -81,11 +84,14 @@ def _drop_ins(snapshot: Snapshot, directory: str) -> tuple[File, ...] | None:
         return None
     truncated = snapshot.facts.get("config-dir-truncated", "")
     if truncated:
-        raise LayoutError("config-dir-not-understood", f"{directory} contains more than the agent lists: {truncated}")
+        raise LayoutError(
+            "config-dir-not-understood",
+            f"{printable(directory, LONGEST_PATH)} contains more than the agent lists: {truncated}",
+        )
     state = snapshot.files.get(directory)
     if state is None or state.kind != "directory":
         what = "is not in the snapshot; read the node again" if state is None else f"is not a directory ({state.kind})"
-        raise LayoutError("config-dir-not-understood", f"--config-dir={directory} {what}")
+        raise LayoutError("config-dir-not-understood", f"--config-dir={printable(directory, LONGEST_PATH)} {what}")
     paths = [
         path
         for path, state in snapshot.files.items()

@@ -305,6 +305,9 @@ TARGETS = (
         lambda: (
             nodes.PLAIN_TEXT.format(more=" --v=2").encode(),
             b"[Service]\nExecStart=-/usr/bin/kubelet '${A}' $B\n",
+            b"[Service]\nExecStart=/usr/bin/kubelet --config=" + b"{a:" * 2000 + b"\n",
+            b"[Service]\nExecStart=/usr/bin/kubelet --config=/" + b"a" * 6000 + b"\n",
+            b"[Service]\nExecStart=/usr/bin/kubelet --config=/c --config-dir=" + b"a" * 6000 + b"\n",
         ),
         examples=60,
     ),

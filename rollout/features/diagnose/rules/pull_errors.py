@@ -107,7 +107,7 @@ _MARK = {"url": _URL, "quoted": _QUOTED, "digest": _DIGEST, "path": _PATH, "addr
 
 def _unescaped(text: str) -> str:
     """Without the quoting of the lines around it, which may be two deep."""
-    return re.sub(r'\\+"', '"', text).replace("\\n", " ").strip().strip('"').strip()
+    return re.sub(r'(?<!\\)\\{1,64}"', '"', text).replace("\\n", " ").strip().strip('"').strip()
 
 
 def _skeleton(text: str) -> tuple[str, list[tuple[str, str]]]:

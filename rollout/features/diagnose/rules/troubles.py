@@ -54,7 +54,7 @@ REPEATED = (
 
 def trouble_in(error: str) -> tuple[str, str]:
     """The id of the trouble that this error reports, and what it is about; ``("", "")``: it is none of these."""
-    plain = re.sub(r"^spec\.\w+\{[^}]*\}: ", "", re.sub(r'\\+"', '"', error).strip())
+    plain = re.sub(r"^spec\.\w+\{[^}]*\}: ", "", re.sub(r'(?<!\\)\\{1,64}"', '"', error).strip())
     for trouble in REPEATED:
         if match := trouble.form.fullmatch(plain):
             return trouble.id, match.groupdict().get("of") or ""
