@@ -109,7 +109,7 @@ def _laid_out(content: bytes) -> Iterator[str]:
             depth -= 1
             if line.strip():
                 yield line
-            line = "  " * depth + part
+            line = _indent(depth) + part
             continue
         line += (
             part
@@ -119,10 +119,18 @@ def _laid_out(content: bytes) -> Iterator[str]:
         if part in {"{", "[", ","}:
             depth += part != ","
             yield line
-            line = "  " * depth
-        line = line if line.strip() else "  " * depth
+            line = _indent(depth)
+        line = line if line.strip() else _indent(depth)
     if line.strip():
         yield line
+
+
+DEEPEST = 20
+"""Levels of JSON that are indented: a text that is nested more deeply would grow by its square."""
+
+
+def _indent(depth: int) -> str:
+    return "  " * min(depth, DEEPEST)
 
 
 def _shown(line: str) -> str:

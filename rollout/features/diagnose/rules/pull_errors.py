@@ -55,6 +55,12 @@ class PullCause(StrEnum):
     RUNTIME_AWAY = "the container runtime does not answer"
 
 
+LONGEST = 4096
+"""Characters of an error that are read: its end, which has the last cause."""
+LONGEST_CHAIN = 512
+"""Characters of its end that are compared with the forms, where names, files and digests have one each."""
+
+
 @dataclass(frozen=True, slots=True)
 class PullError:
     """``confidence``: CERTAIN for a whole form; LIKELY where only its last words are known; UNKNOWN else, with no ``cause``.
@@ -72,11 +78,12 @@ class PullError:
 
 def read_error(text: str) -> PullError:
     """What the error says. Any text is read; an unknown one has no cause."""
-    plain = _unescaped(text)
+    plain = _unescaped(text[-LONGEST:])
     skeleton, tokens = _skeleton(plain)
     links = _links(skeleton)
     asked = _host(tokens)
-    shown = ": ".join(links)
+    chain = ": ".join(links)
+    shown = chain if len(chain) <= LONGEST_CHAIN else f"…{chain[-LONGEST_CHAIN:]}"
     begins = tuple(re.split(rf" ?[{_MARKS}(]", link)[0] for link in links)
     for form in _FORMS:
         if form.pattern.search(shown):
@@ -169,7 +176,7 @@ _ERRNO = {
     PullCause.DISK_ERROR: "input/output error",
 }
 _CALL = (
-    rf"(?:[a-z_]+ {_PATH}(?: {_PATH})?|(?:mount|copy_file_range|write|sync|fsync|mkdir|failed to [a-z ]+)(?: [^:\s]+)*)"
+    rf"(?:[a-z_]+ {_PATH}(?: {_PATH})?|(?:mount|copy_file_range|write|sync|fsync|mkdir|failed to [a-z]+)(?: [^:]*)?)"
 )
 """A system call and its file, as Go's os.PathError and os.LinkError print them."""
 _ASKED = rf"(?:(?:Get|Head|Post|Put|HEAD|GET) {_URL}|failed to do request)"

@@ -52,9 +52,13 @@ REPEATED = (
 )  # fmt: skip
 
 
+LONGEST = 4096
+"""Characters of an error that are read."""
+
+
 def trouble_in(error: str) -> tuple[str, str]:
     """The id of the trouble that this error reports, and what it is about; ``("", "")``: it is none of these."""
-    plain = re.sub(r"^spec\.\w+\{[^}]*\}: ", "", re.sub(r'(?<!\\)\\{1,64}"', '"', error).strip())
+    plain = re.sub(r"^spec\.\w+\{[^}]*\}: ", "", re.sub(r'(?<!\\)\\{1,64}"', '"', error[:LONGEST]).strip())
     for trouble in REPEATED:
         if match := trouble.form.fullmatch(plain):
             return trouble.id, match.groupdict().get("of") or ""
