@@ -28,8 +28,8 @@ alive() {
 }
 
 # Every node as it is but for our own state and what a running kernel makes: kinds, modes, owners; and digests.
-everything() { (cd "$work/.rollout/lab/nodes" && find . \( -path './*/proc' -o -path './*/run' -o -path '*/var/lib/rollout' \) -prune -o -printf '%y %m %U:%G %p\n' | sort); }
-digests() { (cd "$work/.rollout/lab/nodes" && find . \( -path './*/proc' -o -path './*/run' -o -path '*/var/lib/rollout' \) -prune -o -type f -print0 | sort -z | xargs -0 sha256sum); }
+everything() { (cd "$work/.rollout/lab/nodes" && find . \( -path './*/proc' -o -path './*/sys' -o -path './*/run' -o -path '*/var/lib/rollout' \) -prune -o -printf '%y %m %U:%G %p\n' | sort); }
+digests() { (cd "$work/.rollout/lab/nodes" && find . \( -path './*/proc' -o -path './*/sys' -o -path './*/run' -o -path '*/var/lib/rollout' \) -prune -o -type f -print0 | sort -z | xargs -0 sha256sum); }
 
 # Once a second, each process's share of memory (PSS), until we are gone: the fleet with all that runs on its nodes, and the largest
 # controller. The peaks are in the file, in MiB.
