@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Listing that exist on a node, sorted. ``whole``: there are no others; else the agent's bound cut them off."""
+    """Names that exist on a node, sorted. ``whole``: there are no others; else the agent's bound cut them off."""
 
     names: tuple[str, ...] = ()
     whole: bool = True

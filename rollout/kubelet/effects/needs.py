@@ -261,19 +261,59 @@ _MEMORY = ("reservedMemory", "kubeReserved.memory", "systemReserved.memory", "ev
 
 
 def _memory(here: Here) -> Iterator[Need]:
-    """With the static policy the sums in its state file must be those of the configuration."""
+    """With the static policy ``reservedMemory`` must be what its state file has as ``systemReserved`` (``areMachineStatesEqual``)."""
     altered = [path for path in _MEMORY if _at(here.before, path) != _at(here.after, path)]
     if here.after.at("memoryManagerPolicy") != "Static" or not altered:
         return
     name, state = altered[0].partition(".")[0], _state(here, "memory_manager_state")
     if state is None:
         yield Need(name, NeedVerdict.UNKNOWN, f"memory_manager_state was not read; with other sums in it {_STOPS}")
-    elif state.get("machineState"):
+        return
+    if not state.get("machineState"):
+        return
+    recorded, wanted = _recorded_memory(state["machineState"]), _reserved_memory(here.after.at("reservedMemory"))
+    if recorded is None or wanted is None:
+        yield Need(
+            name, NeedVerdict.UNKNOWN, f"memory_manager_state was not understood; with other sums in it {_STOPS}"
+        )
+    elif recorded != wanted:
         yield Need(
             name,
             NeedVerdict.REFUSED,
             f"memory_manager_state has other sums of reserved memory, so {_STOPS}: drain the node and remove the file",
         )
+
+
+Reserved = Mapping[tuple[str, str], float]
+"""NUMA node and kind of memory → bytes; without those of which nothing is reserved."""
+
+
+def _recorded_memory(machine: Value) -> Reserved | None:
+    """``{"0": {"memoryMap": {"memory": {"systemReserved": 3221225472, …}}}}``; ``None`` for another form."""
+    found: dict[tuple[str, str], float] = {}
+    for numa, node in (machine if isinstance(machine, dict) else {"": None}).items():
+        kinds = node.get("memoryMap") if isinstance(node, dict) else None
+        for kind, table in (kinds if isinstance(kinds, dict) else {"": None}).items():
+            amount = table.get("systemReserved") if isinstance(table, dict) else None
+            if isinstance(amount, bool) or not isinstance(amount, int | float):
+                return None
+            found[numa, kind] = float(amount)
+    return {place: amount for place, amount in found.items() if amount}
+
+
+def _reserved_memory(listed: object) -> Reserved | None:
+    """``[{"numaNode": 0, "limits": {"memory": "3Gi"}}]``; ``None`` for another form."""
+    found: dict[tuple[str, str], float] = {}
+    for each in listed if isinstance(listed, list) else []:
+        limits = each.get("limits") if isinstance(each, dict) else None
+        if not isinstance(each, dict) or not isinstance(limits, dict):
+            return None
+        for kind, written in limits.items():
+            amount = number(written)
+            if amount is None:
+                return None
+            found[str(each.get("numaNode", 0)), kind] = amount
+    return {place: amount for place, amount in found.items() if amount}
 
 
 def _at(values: NodeValues, path: str) -> Value:

@@ -40,9 +40,9 @@ Said = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """A tool that writes files of a kubelet anew. ``marks``: it is there; ``os``: the ID of the system that has it.
+    """A tool that writes files of a kubelet anew: ``files`` are patterns of ``fnmatch`` for them.
 
-    ``files``: patterns of ``fnmatch`` for what it writes. ``undone``: when, and where the setting belongs instead.
+    ``undone``: when, and where the setting belongs instead. ``os``: the ID of the system that always has the tool; others have its marks.
     """
 
     undone: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -210,15 +211,37 @@ def test_strict_cpu_reservation_on_a_node_with_a_shared_pool_of_before() -> None
 
 
 def test_memory_sums_that_differ_from_the_state_file() -> None:
-    state = '{"policyName":"Static","machineState":{"0":{}},"entries":{},"checksum":1}'
+    """The form is that of pkg/kubelet/cm/memorymanager/state: ``systemReserved`` of each NUMA node and kind, in bytes."""
     wanted: dict[str, Value] = {
         "kubeReserved": {"memory": "2Gi"},
         "reservedMemory": [{"numaNode": 0, "limits": {"memory": "2148Mi"}}],
     }
-    assert "memory_manager_state has other sums of reserved memory" in refused(
-        node(MEMORY, "1.33.1", regular(MEMORY_STATE, state)), **wanted
-    )
+    as_now, as_wanted = (node(MEMORY, "1.33.1", regular(MEMORY_STATE, memory_state(mib))) for mib in (1124, 2148))
+    assert "memory_manager_state has other sums of reserved memory" in refused(as_now, **wanted)
+    assert "memory_manager_state" not in said(as_wanted, **wanted), "they are compared"
     assert "memory_manager_state was not read" in said(node(MEMORY), **wanted)
+
+
+def memory_state(mib: int) -> str:
+    table = {
+        "total": 8 << 30,
+        "systemReserved": mib << 20,
+        "allocatable": (8 << 30) - (mib << 20),
+        "reserved": 0,
+        "free": 0,
+    }
+    none = dict.fromkeys(table, 0)
+    numa = {"numberOfAssignments": 0, "memoryMap": {"memory": table, "hugepages-1Gi": none}, "cells": [0]}
+    return json.dumps({"policyName": "Static", "machineState": {"0": numa}, "entries": {}, "checksum": 1})
+
+
+@pytest.mark.parametrize(
+    "machine", ['"x"', '{"0":{}}', '{"0":{"memoryMap":{"memory":{"systemReserved":"3Gi"}}}}', '{"0":{"memoryMap":[]}}']
+)
+def test_a_state_of_the_memory_manager_in_another_form_is_unknown(machine: str) -> None:
+    here = node(MEMORY, "1.33.1", regular(MEMORY_STATE, f'{{"policyName":"Static","machineState":{machine}}}'))
+    told = said(here, reservedMemory=[{"numaNode": 0, "limits": {"memory": "2148Mi"}}], kubeReserved={"memory": "2Gi"})
+    assert "memory_manager_state was not understood" in told
 
 
 @pytest.mark.parametrize(

@@ -109,18 +109,18 @@ def _told(part: _Part, words: CutWords, version: str, measured: float) -> _Told:
     match part.silent:
         case SilentPart.LOCAL:
             long = f"; it makes no progress for up to {seconds_text(measured)}" if measured else ""
-            cause = f"The node itself was at work on a layer that had arrived: nothing was wrong with the image or the registry{long}. {more}"
+            cause = f"The last progress was the node's own work on a layer that had arrived, which shows none while it lasts{long}. {more}"
             return _Told(cause, certain, longer=True, fetch="" if measured else _FETCH_SILENCE)
         case SilentPart.UNPACK:
             return _Told(
-                f"The deadline cut the unpacking: the download had ended{progress}. {more}", certain, longer=True
+                f"The deadline cut the unpacking of a layer that had arrived{progress}. {more}", certain, longer=True
             )
         case SilentPart.MIRROR:
-            cause = f"The mirror {host} took the request and did not answer{progress}: the deadline ended the whole pull, and no later host was tried."
+            cause = f"The mirror {host} did not answer{progress}: the deadline ended the whole pull, and no later host was tried."
             return _Told(f"{cause} {more} A longer deadline makes it worse.", certain, longer=False)
         case SilentPart.REGISTRY:
-            cause = f"The registry {host} took the request and did not answer{progress}. A longer deadline makes each such pull hang longer."
-            return _Told(cause, certain, longer=False, fetch=_FETCH_TIMED)
+            cause = f"The registry {host} did not answer{progress}. A longer deadline makes each such pull hang longer."
+            return _Told(cause, certain if progress else likely, longer=False, fetch=_FETCH_TIMED)
         case SilentPart.CHUNK:
             cause = f"Several requests were under way{progress}. {more}"
             return _Told(
@@ -162,12 +162,16 @@ class _Around:
         at = cut.at
         for fact in self._lines[cut.node, cut.clock]:
             near = at is not None and fact.at is not None and -1.0 <= fact.at - at <= AROUND
-            same = fact.kind is Kind.NEXT_HOST or full_name(fact["image"]) == full_name(cut["image"])
+            same = (
+                f"/v2/{_repository(cut['image'])}/" in fact["error"]
+                if fact.kind is Kind.NEXT_HOST
+                else full_name(fact["image"]) == full_name(cut["image"])
+            )
             if near and same:
                 yield fact
 
 
-_OF_THE_NODE = ("Verifying Checksum", "Extracting", "Download complete", "Pull complete")
+_OF_THE_NODE = ("Verifying Checksum", "Extracting")
 _OF_THE_NET = ("Downloading", "Pulling fs layer", "Waiting")
 
 
@@ -195,6 +199,13 @@ def _part(cut: Fact, around: _Around) -> _Part:
         chunks = int(stopped["requests"][:9]) > MANY
         return _Part(SilentPart.CHUNK if chunks else SilentPart.TRANSFER, "", progress, lines)
     return _Part(SilentPart.UNKNOWN, "", progress, lines)
+
+
+def _repository(image: str) -> str:
+    """``docker.io/library/busybox:1.36`` → ``library/busybox``, as it stands in the addresses that a host is asked for."""
+    name = full_name(image).partition("@")[0].partition("/")[2]
+    folder, slash, last = name.rpartition("/")
+    return f"{folder}{slash}{last.partition(':')[0]}"
 
 
 def _is_cut(error: str) -> bool:

@@ -31,8 +31,10 @@ class PullCause(StrEnum):
     RATE = "the registry limits the rate of pulls"
     SERVER = "the registry answers with an error of its own (5xx)"
     NO_NAME = "the registry's name cannot be resolved: its DNS server knows no such name"
-    DNS_SILENT = "the registry's name cannot be resolved: the node's DNS server does not answer"
-    PROXY = "the node's HTTP proxy cannot be reached"
+    DNS_SILENT = (
+        "the registry's name cannot be resolved: the node's DNS server does not answer, or answers with an error"
+    )
+    PROXY = "the node's HTTP proxy cannot be used"
     PROXY_REFUSES = "the node's HTTP proxy refuses the request"
     WEB_PAGE = "something other than a registry answers: a web page, for example of a proxy or of a login"
     UNREACHABLE = "the registry cannot be reached"
@@ -40,6 +42,9 @@ class PullCause(StrEnum):
     RESET = "the connection broke during the transfer"
     NOT_TLS = "the registry answers without TLS at this address"
     CERTIFICATE = "the registry's certificate is not trusted"
+    CERTIFICATE_NAME = "the registry's certificate is for other names than the one that was asked"
+    CERTIFICATE_REFUSED = "the registry's certificate is not accepted"
+    TLS_REFUSED = "the registry refuses the node's TLS handshake"
     CERTIFICATE_TIME = "the registry's certificate is not valid at this time by the node's clock: the clock is wrong, or the certificate has expired"
     PLATFORM = "the image has no variant for this node's platform"
     DISK_FULL = "the node's disk is full"
@@ -48,7 +53,7 @@ class PullCause(StrEnum):
     DISK_ERROR = "the node's disk reports input or output errors"
     SNAPSHOTS = "the runtime's own store lacks a layer or a snapshot that it has recorded: the image and the registry are not the cause"
     LOCKED = "another pull of the same layer holds its lock in the runtime"
-    DAMAGED = "the data that arrived does not have the image's digest: it was damaged or cut off on its way"
+    DAMAGED = "the data that arrived is not that of the image: it was damaged or cut off on its way"
     SIGNATURE = "the node's signature policy rejects the image"
     CANCELLED = "the pull was cancelled"
     OWN_LIMIT = "a program between the kubelet and the registry ended the pull at a time limit of its own"
@@ -198,7 +203,7 @@ _FORMS = (
         PullCause.DAMAGED,
         r"unexpected commit (?:digest|size) [^:]*: failed precondition",
         rf"filesystem layer verification failed for digest {_DIGEST}",
-        r"archive/tar: invalid tar header", r"invalid tar header", r"gzip: invalid (?:header|checksum)", r"unexpected EOF",
+        r"archive/tar: invalid tar header", r"invalid tar header", r"gzip: invalid (?:header|checksum)",
     ),
     _whole(
         PullCause.SIGNATURE,
@@ -221,7 +226,7 @@ _FORMS = (
     ),
     _whole(
         PullCause.NO_IMAGE,
-        rf"{_IMAGE}: not found",
+        rf"failed to resolve (?:reference|image) {_QUOTED}: {_IMAGE}: not found",
         r"(?:.* )?manifest unknown", r"(?:.* )?name unknown",
         rf"manifest for {_IMAGE} not found(?:: manifest unknown)?",
         rf"failed to resolve (?:reference|image) {_QUOTED}: not found",
@@ -267,7 +272,13 @@ _FORMS = (
         PullCause.CERTIFICATE_TIME,
         r"x509: certificate has expired or is not yet valid(?:: current time .*)?",
     ),
-    _whole(PullCause.CERTIFICATE, r"x509: .*", r"(?:tls: failed to verify certificate: )x509: .*", r"remote error: tls: .*"),
+    _whole(PullCause.CERTIFICATE, r"(?:tls: failed to verify certificate: )?x509: certificate signed by unknown authority(?: \(.*\))?"),
+    _whole(
+        PullCause.CERTIFICATE_NAME,
+        r"(?:tls: failed to verify certificate: )?x509: (?:certificate is (?:valid for|not valid for any names).*|cannot validate certificate for .*|certificate relies on legacy Common Name.*)",
+    ),
+    _whole(PullCause.CERTIFICATE_REFUSED, r"(?:tls: failed to verify certificate: )?x509: .*"),
+    _whole(PullCause.TLS_REFUSED, r"remote error: tls: .*"),
     _whole(
         PullCause.NOT_TLS,
         r"http: server gave HTTP response to HTTPS client", r"tls: first record does not look like a TLS handshake",
@@ -275,7 +286,7 @@ _FORMS = (
     _whole(
         PullCause.RESET,
         rf"(?:read|write) tcp [^:]*(?:{_ADDRESS})?[^:]*: (?:read: |write: )?(?:connection reset by peer|broken pipe|use of closed network connection|i/o timeout|connection timed out)",
-        rf"{_ASKED}: (?:EOF|unexpected EOF|http2: .*|stream error: .*)",
+        rf"{_ASKED}: (?:EOF|http2: .*|stream error: .*)", r"unexpected EOF",
         r"(?:http2: )?server sent GOAWAY.*", r"stream error: stream ID \d+; \w+.*", r"failed to copy: (?:httpReadSeeker: failed open: .*: )?EOF",
     ),
     # Between the kubelet and the registry.
@@ -291,7 +302,7 @@ _FORMS = (
     _part(PullCause.SNAPSHOTS, r"snapshot \S+ does not exist(?:: not found)?"),
     _part(PullCause.NO_NAME, r"no such host"),
     _part(PullCause.UNREACHABLE, r"connection refused", r"no route to host", r"network is unreachable", r"i/o timeout"),
-    _part(PullCause.RESET, r"connection reset by peer", r"broken pipe", r"unexpected EOF"),
+    _part(PullCause.RESET, r"connection reset by peer", r"broken pipe"),
     _part(PullCause.OWN_LIMIT, r"context deadline exceeded"),
     _part(PullCause.NO_IMAGE, r"manifest unknown", r"name unknown"),
     _part(PullCause.CREDENTIALS, r"authentication required", r"unauthorized"),

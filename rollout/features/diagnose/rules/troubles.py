@@ -34,19 +34,19 @@ REPEATED = (
     RepeatedError(
         "container-not-killed",
         re.compile(r'(?:error killing pod: )?failed to "KillContainer" for "(?P<of>[\w.-]+)" with KillContainerError: .*'),
-        "the runtime cannot end container {of}: each try fails after its whole time. SIGKILL does not end a process in an uninterruptible wait for a disk or a mount. A longer grace period does not help.",
+        "the runtime cannot end container {of}: each try fails. One known reason is a process in an uninterruptible wait for a disk or a mount, which SIGKILL does not end. A longer grace period does not help.",
         "on the node: the state of the container's processes (`ps -o pid,stat,wchan`, D is such a wait) and the runtime's log of StopContainer",
     ),
     RepeatedError(
         "container-name-reserved",
         re.compile(r'(?:failed to "StartContainer" for "[\w.-]+" with CreateContainerError: "?|Error: )failed to reserve container name "?(?P<of>[\w.-]+)"?: name .* is reserved for .*'),
-        "the runtime still holds the name {of} for an earlier try to create the container, which the kubelet gave up at its time limit. The image and the setting of the pod are not the cause: the disk is slow, or the runtime hangs.",
+        "the runtime still holds the name {of} for an earlier try to create the container, which the kubelet gave up at its time limit. Known reasons are a slow disk and a runtime that hangs; the image is not one.",
         "the runtime's log of the first CreateContainer, and the disk's load at that time; a restart of the runtime releases the name",
     ),
     RepeatedError(
         "volume-not-unmounted",
         re.compile(r'Operation for ".*" failed\. No retries permitted until .* Error: UnmountVolume\.TearDown failed for volume "(?P<of>[^"]+)".*', re.DOTALL),
-        "volume {of} cannot be unmounted, so its pod does not leave the API although its containers have ended. No grace period changes it.",
+        "volume {of} cannot be unmounted, so its pod does not leave the API. No grace period changes it.",
         "which process or mount still uses the volume on the node: findmnt and fuser -vm of its path",
     ),
 )  # fmt: skip

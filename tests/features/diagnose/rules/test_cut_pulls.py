@@ -42,7 +42,7 @@ def test_an_unpack_that_the_deadline_cut_is_not_blamed_on_the_registry() -> None
     layer = 'failed to extract layer (application/vnd.oci.image.layer.v1.tar+gzip sha256:4a2d0c3f7f7c) to overlayfs as \\"extract-1 sha256:4a2d0c3f\\": context canceled'
     finding = only(containerd(CUT, stopped(18_450_222_101), failed(layer)))
     assert finding.confidence is Confidence.CERTAIN
-    assert "The deadline cut the unpacking: the download had ended (bytes read: 18,450,222,101)" in finding.cause
+    assert "The deadline cut the unpacking of a layer that had arrived (bytes read: 18,450,222,101)" in finding.cause
     assert "use_local_image_pull" in finding.cause
 
 
@@ -50,21 +50,39 @@ def test_a_mirror_that_hangs_is_named_and_no_longer_deadline_is_proposed() -> No
     """containerd#10624."""
     finding = only(containerd(CUT, next_host("mirror.example.com"), next_host("reg.example.net"), stopped(0, 0)))
     assert finding.confidence is Confidence.CERTAIN
-    assert "The mirror mirror.example.com took the request and did not answer (bytes read: 0)" in finding.cause
+    assert "The mirror mirror.example.com did not answer (bytes read: 0)" in finding.cause
     assert finding.proposal == ""
 
 
 def test_a_registry_that_hangs_is_named_and_no_longer_deadline_is_proposed() -> None:
     resolve = f'failed to resolve reference \\"{IMAGE}\\": failed to do request: Head \\"https://reg.example.net/v2/ml/train/manifests/9\\": context canceled'
     finding = only(containerd(CUT, stopped(0), failed(resolve)))
-    assert "The registry reg.example.net took the request and did not answer" in finding.cause
+    assert "The registry reg.example.net did not answer" in finding.cause
     assert (finding.confidence, finding.proposal) == (Confidence.CERTAIN, "")
 
 
 def test_a_mirror_that_refused_before_the_cut_did_not_hang() -> None:
     refused = next_host("mirror.example.com", "dial tcp 192.0.2.7:443: connect: connection refused")
     finding = only(containerd(CUT, refused, next_host("reg.example.net"), stopped(0, 0)))
-    assert "The registry reg.example.net took the request" in finding.cause
+    assert "The registry reg.example.net did not answer" in finding.cause
+
+
+def test_a_host_that_another_image_was_asked_from_is_not_blamed() -> None:
+    other = next_host("mirror.example.com").replace("/v2/ml/train/", "/v2/ml/other/")
+    finding = only(containerd(CUT, other, stopped(0)))
+    assert "mirror.example.com" not in finding.cause
+
+
+def test_without_the_bytes_that_were_read_a_silent_registry_is_likely() -> None:
+    finding = only(containerd(CUT, next_host("reg.example.net")))
+    assert "The registry reg.example.net did not answer." in finding.cause
+    assert finding.confidence is Confidence.LIKELY
+
+
+@pytest.mark.parametrize("state", ["Pull complete", "Download complete"])
+def test_a_layer_that_is_done_shows_nothing_of_the_others(state: str) -> None:
+    line = f'time="2024-06-02T09:44:31Z" level=error msg="Cancel pulling image {IMAGE} because it exceeded image pull deadline 1m0s. Latest progress 0dd0445527a5: {state} "\n'
+    assert "Which part of the pull was silent is not in what was read" in only(line).cause
 
 
 def test_a_transfer_that_stood_still_in_the_middle_is_likely() -> None:
@@ -91,8 +109,8 @@ def test_lines_of_another_image_show_nothing_of_this_one() -> None:
 @pytest.mark.parametrize(
     ("state", "words", "proposed"),
     [
-        ("Verifying Checksum", "The node itself was at work", True),
-        ("Extracting [=======>]  516.6MB/516.6MB", "The node itself was at work", True),
+        ("Verifying Checksum", "The last progress was the node's own work", True),
+        ("Extracting [=======>]  516.6MB/516.6MB", "The last progress was the node's own work", True),
         ("Downloading [==>  ]  950.3kB/2.001MB", "The transfer stood still", False),
     ],
 )

@@ -47,7 +47,7 @@ WHOLE = (
     (f"{HEAD}dial tcp [2001:db8::4]:443: connect: network is unreachable", PullCause.UNREACHABLE),
     (f"{HEAD}net/http: TLS handshake timeout", PullCause.SLOW_ANSWER),
     (f"{HEAD}tls: failed to verify certificate: x509: certificate signed by unknown authority", PullCause.CERTIFICATE),
-    (f"{HEAD}x509: certificate is valid for a.example.net, not reg.example.net", PullCause.CERTIFICATE),
+    (f"{HEAD}x509: certificate is valid for a.example.net, not reg.example.net", PullCause.CERTIFICATE_NAME),
     (f"{HEAD}tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2021-01-01T00:04:03Z is before 2026-04-03T00:00:00Z", PullCause.CERTIFICATE_TIME),
     (f"{HEAD}http: server gave HTTP response to HTTPS client", PullCause.NOT_TLS),
     (f"{HEAD}EOF", PullCause.RESET),
