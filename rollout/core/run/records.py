@@ -43,6 +43,15 @@ class Chunks(Generic[Item]):
     def __iter__(self) -> Iterator[Item]:
         return chain.from_iterable(self._chunks)
 
+    def differing(self, other: Chunks[Item]) -> Iterator[int]:
+        """The positions at which the other of the same length has another object. Chunks that both share are not walked."""
+        for number, (ours, theirs) in enumerate(zip(self._chunks, other._chunks, strict=True)):
+            if ours is theirs:
+                continue
+            for at, (mine, another) in enumerate(zip(ours, theirs, strict=True), number << _CHUNK_BITS):
+                if mine is not another:
+                    yield at
+
     def replaced(self, changes: Mapping[int, Item]) -> Chunks[Item]:
         """The same with these items at these positions."""
         new: Chunks[Item] = object.__new__(Chunks)
@@ -181,6 +190,14 @@ class Records(Mapping[str, NodeRecord]):
         """The names and records of a set, in order."""
         for position in positions_in(nodes):
             yield self.layout.names[position], self._records[position]
+
+    def changed_since(self, before: Records) -> Iterator[tuple[str, NodeRecord, NodeRecord]]:
+        """The nodes with another record than in ``before``, an earlier value of the same run: name, record then, record now.
+
+        It takes time for the nodes that changed, not for all.
+        """
+        for at in self._records.differing(before._records):
+            yield self.layout.names[at], before._records[at], self._records[at]
 
     def differs(self, other: Records) -> str:
         """The first counter or list that differs, for a message; ``""``: none does."""

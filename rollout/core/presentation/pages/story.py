@@ -29,6 +29,7 @@ from rollout.core.run.events import (
 )
 from rollout.core.run.machine import opening, replayed
 from rollout.core.run.phases import is_out_of_reach
+from rollout.core.run.records import Records
 from rollout.core.run.state import Goal, Halt, NodeState, Order, Phase, RunState, Verb
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable, wall
@@ -199,18 +200,20 @@ class StoryFold:
 
     def _moved(self, event: Event, before: RunState) -> None:
         """Records nodes that changed state. One answer changes one node; any other event may change many."""
-        alone = isinstance(event, Answered) and before.phase is self.state.phase
-        names = (event.node,) if alone and isinstance(event, Answered) else self.state.nodes
+        order = self.past.order
+        if isinstance(event, Answered) and before.phase is self.state.phase:
+            changed = [(event.node, before.nodes[event.node], self.state.nodes[event.node])]
+        else:
+            changed = list(_records(self.state).changed_since(_records(before)))
         moved = False
-        for name in names:
-            old, new = before.nodes[name], self.state.nodes[name]
+        for name, old, new in changed:
             if old.state is new.state:
                 continue
             moved = True
-            counts = self.counts[self.past.order.nodes[name].wave]
+            counts = self.counts[order.nodes[name].wave]
             counts[old.state] -= 1
             counts[new.state] += 1
-            if new.state in _WRONG and not (new.state is NodeState.REVERTED and self.past.order.goal is Goal.REVERT):
+            if new.state in _WRONG and not (new.state is NodeState.REVERTED and order.goal is Goal.REVERT):
                 self.wrongs.append(
                     Wrong(self.at, name, new.state, new.cause, new.reference, new.message, self.controllers)
                 )
@@ -297,6 +300,10 @@ def _not_left(state: RunState) -> tuple[str, ...]:
     """Nodes that reported leftovers, or that were not asked to clean up."""
     ending = state.ending
     return tuple(name for name, record in state.nodes.items() if record.leftovers or is_out_of_reach(ending, record))
+
+
+def _records(state: RunState) -> Records:
+    return Records.of(state.order, state.nodes, state.now, state.fewer)
 
 
 def _kind(state: RunState) -> str:
