@@ -162,6 +162,8 @@ def _propose(
     then = node_values.after(here, now, kubelet.outcome, kubelet.then, wanted_of_runtime)
     if harm := rules.refused(now, then, policy.accepted):
         raise LayoutError(rules.HARMFUL, harm, about=tuple(dict.fromkeys(name for name, _ in rules.arising(now, then))))
+    if nothing := rules.without_effect(now, then, policy.accepted):
+        raise LayoutError(rules.NO_EFFECT, nothing, about=tuple(each.name for each in rules.changed(now, then)))
     change = replace(
         kubelet.change,
         files=files or kubelet_changes.anchor(here),

@@ -10,6 +10,7 @@ from rollout.kubelet.conditions import NodeValues
 from rollout.kubelet.effects.rows import Case, SettingEffect, Takes, of_runtime, of_setting
 
 HARMFUL = "harmful-setting"
+NO_EFFECT = "no-effect-on-node"
 _MOST = 6
 
 
@@ -52,6 +53,41 @@ def refused(before: NodeValues, after: NodeValues, accepted: Collection[str]) ->
         if found
         else ""
     )
+
+
+_RENEWED = frozenset({
+    "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+    "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type", "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+})  # fmt: skip
+"""Labels that a kubelet corrects on a Node that exists, too: ``updateDefaultLabels`` (pkg/kubelet/kubelet_node_status.go)."""
+
+
+def without_effect(before: NodeValues, after: NodeValues, accepted: Collection[str]) -> str:
+    """Why a change does nothing on a Node that exists, if all of it does nothing there; ``""``: it does something, or is accepted."""
+    found = changed(before, after)
+    late = [each for each in found if each.effect.takes in (Takes.REGISTRATION, Takes.NEVER)]
+    if not late or len(late) < len(found) or any(_acts_at_once(each.name, before, after) for each in late):
+        return ""
+    names = [each.name for each in late if not accepts(accepted, each.name)]
+    if not names:
+        return ""
+    return (
+        f"{'; '.join(_late(tuple(late)))}. The kubelet would be restarted for nothing: change the Node itself, with kubectl. "
+        f"`accept: [{', '.join(names)}]` in the playbook writes it for Nodes that are made later"
+    )
+
+
+def _acts_at_once(name: str, before: NodeValues, after: NodeValues) -> bool:
+    """A kubelet that begins to register makes a Node; and some labels are its own."""
+    if name == "--node-labels":
+        old, new = (_labels(values.flags.get(name, "")) for values in (before, after))
+        return bool(_RENEWED & {label for label in new if old.get(label) != new[label]})
+    return name == "registerNode"
+
+
+def _labels(text: str) -> dict[str, str]:
+    return dict(part.strip().partition("=")[::2] for part in text.split(","))
 
 
 def accepts(accepted: Collection[str], name: str) -> bool:

@@ -103,11 +103,34 @@ def test_several_of_them_are_one_note() -> None:
     ],
 )
 def test_what_a_node_that_exists_keeps(name: str, value: Value) -> None:
-    text = said(node(), **{name.replace("--", "__").replace("-", "_"): value})
-    assert (
-        f"note: {name}: read only when the kubelet creates its Node object: a Node that exists keeps what it has"
-        in text
+    """No kubelet is restarted for nothing, and nothing counts as done that was not."""
+    text = refused(node(), **{name: value})
+    words = f"{name}: read only when the kubelet creates its Node object: a Node that exists keeps what it has"
+    assert words in text
+    assert text.endswith(
+        f"`accept: [{name}]` in the playbook writes it for Nodes that are made later [no-effect-on-node]"
     )
+    made = planned(node(), {name: value}, name)
+    assert not made.left
+    assert f"note: {words}" in plan_text(made, whole=True)
+    beside = planned(node(), {name: value, "maxOpenFiles": 500_000})
+    assert f"note: {words}" in plan_text(beside, whole=True), "the restart is for the other setting"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("--node-labels", "topology.kubernetes.io/zone=z2"), ("--node-labels", "a=b,node.kubernetes.io/instance-type=m5")],
+)
+def test_labels_that_a_kubelet_corrects_on_its_node(name: str, value: Value) -> None:
+    assert not planned(node(), {name: value}).left
+
+
+def test_a_kubelet_that_begins_to_register() -> None:
+    assert not planned(node("registerNode: false\n"), {"registerNode": True}).left
+
+
+def test_another_name_of_the_node() -> None:
+    assert "the node registers as another Node" in refused(node(), **{"--hostname-override": "other"})
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,24 @@ CASES: Mapping[str, Case] = {
         REFUSED, "registerNode: the kubelet no longer registers its Node; a deleted Node is not created again",
         wants={"registerNode": False},
     ),
+    "taints of the Node": _case(
+        REFUSED, "registerWithTaints: read only when the kubelet creates its Node object", "restarted for nothing",
+        "[no-effect-on-node]", wants={"registerWithTaints": [{"key": "a", "effect": "NoSchedule"}]},
+    ),
+    "labels of the Node": _case(
+        REFUSED, "--node-labels: read only when the kubelet creates its Node object", wants={"--node-labels": "disk=ssd"},
+    ),
+    "labels of the Node that the kubelet corrects": _case(
+        SAID, "--node-labels: read only when", wants={"--node-labels": "topology.kubernetes.io/zone=z2"},
+    ),
+    "taints of the Node beside another change": _case(
+        SAID, "registerWithTaints: read only when the kubelet creates its Node object",
+        wants={"registerWithTaints": [{"key": "a", "effect": "NoSchedule"}], "maxOpenFiles": 500000},
+    ),
+    "the provider's id of the Node": _case(REFUSED, "providerID: read only when", wants={"providerID": "x://y"}),
+    "another name of the node": _case(
+        REFUSED, "the node registers as another Node", wants={"--hostname-override": "other"},
+    ),
     "a lease that outlives the node controller's grace": _case(
         REFUSED, "later than the node controller's 50 s: the Node flaps between Ready and Unknown",
         wants={"nodeLeaseDurationSeconds": 300},
