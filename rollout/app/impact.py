@@ -20,9 +20,11 @@ from rollout.core.model.pods import LeavingPod, PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.plans.history import Around
 from rollout.core.plans.registry_load import NodePulls, beyond_caps, registry_loads
+from rollout.core.text.terminal import counted
 from rollout.errors import InputError
 from rollout.kubelet import versions
 from rollout.kubelet.changes.changes import Proposal
+from rollout.kubelet.effects import rules
 from rollout.kubelet.effects.needs import NEEDS, Here, Need, NeedVerdict, needs
 from rollout.kubelet.effects.needs import told as needs_told
 from rollout.kubelet.effects.rules import accepts
@@ -30,8 +32,19 @@ from rollout.kubelet.node import managers
 from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.restarts import consequences
 from rollout.kubelet.restarts.consequences import NodeImpact, Said
-from rollout.kubelet.restarts.readmission import Rejected, is_less, less_room, lost_text, rejected, room_now
+from rollout.kubelet.restarts.readmission import (
+    Rejected,
+    is_less,
+    less_room,
+    lost_text,
+    over_reserved,
+    rejected,
+    room_now,
+)
 from rollout.kubelet.restarts.termination import kept_back, worst
+
+_RESERVING = ("kubeReserved", "systemReserved", "reservedSystemCPUs", "evictionHard")
+_RESERVED = "reserved for the system, the kubelet and evictions than the node has, so the kubelet would not start"
 
 NOT_FORESEEN = "pods-not-foreseen"
 
@@ -75,7 +88,7 @@ class Foresight:
         """Refuses a node that lacks what the change needs of it now; ``None``: nothing is known to be missing."""
         lacking = [
             each
-            for each in needs_of(snapshot, proposal)
+            for each in self._needs(node, snapshot, proposal)
             if each.verdict is NeedVerdict.REFUSED and not accepts(self.policy.accepted, each.name)
         ]
         if not lacking:
@@ -144,7 +157,7 @@ class Foresight:
     def of_change(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ChangeImpact:
         """The side effects of one node's change."""
         here = self._at_stake(node, snapshot, proposal)
-        said = (*consequences.of_node(here), *needs_told(needs_of(snapshot, proposal)))
+        said = (*consequences.of_node(here), *needs_told(self._needs(node, snapshot, proposal)))
         return ChangeImpact(here, said, managers.undone(snapshot, proposal.change))
 
     def pulls_anew(self, node: Node, proposal: Proposal) -> NodePulls:
@@ -158,7 +171,7 @@ class Foresight:
         return NodePulls(node, now, now)
 
     def _at_stake(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> NodeImpact:
-        pods = self.pods.get(node.name, ()) if self.around.pods is not None else None
+        pods = self._placed(node)
         return NodeImpact(
             snapshot=snapshot,
             change=proposal.change,
@@ -166,11 +179,26 @@ class Foresight:
             role=role_of(node.labels),
             live=self.live.get(node.name),
             probed=None if pods is None else sum(pod.probed for pod in pods),
+            running=None if pods is None else len(pods),
             sidecars=None if pods is None else sum(any(ask.init and ask.stays for ask in pod.asks) for pod in pods),
             defects=proposal.defects,
             lost=self._lost(node, snapshot, proposal),
+            late=rules.late(*proposal.values) if proposal.values is not None else (),
             fails=consequences.newly_failing(proposal.before, proposal.after),
         )
+
+    def _needs(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Need, ...]:
+        """What the change needs of this node as it is now."""
+        if proposal.values is None:
+            return ()
+        found = needs(Here(snapshot, *proposal.values, self._placed(node)))
+        live = self.live.get(node.name)
+        over = over_reserved(live, proposal.before, proposal.after) if live is not None else ()
+        by = [name for name in _RESERVING if proposal.before.get(name) != proposal.after.get(name)]
+        return (*found, *(Need(by[0], NeedVerdict.REFUSED, f"more {name} is {_RESERVED}") for name in over))
+
+    def _placed(self, node: Node) -> Sequence[PlacedPod] | None:
+        return self.pods.get(node.name, ()) if self.around.pods is not None else None
 
     def _lost(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:
         if node.name not in self._judged:
@@ -197,11 +225,6 @@ class Foresight:
                 "the API server reports too little about them to know whether their pods would be admitted again",
                 unsaid,
             )
-
-
-def needs_of(snapshot: Snapshot, proposal: Proposal) -> tuple[Need, ...]:
-    """What the change needs of this node as it is now."""
-    return needs(Here(snapshot, *proposal.values)) if proposal.values is not None else ()
 
 
 def _undone(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Remark]:
@@ -233,6 +256,12 @@ def _of_group(group: str, members: Mapping[str, NodeImpact]) -> Iterator[Consequ
         yield Consequence(
             group, "pulls-cancelled", pulling, tuple(n for n, each in members.items() if each.pulls_cancelled)
         )
+    keeping = {name: each for name, each in members.items() if each.late and each.running}
+    if keeping:
+        pods = sum(each.running or 0 for each in keeping.values())
+        late = ", ".join(dict.fromkeys(name for each in keeping.values() for name in each.late))
+        text = f"{counted(pods, 'running pod')} on {counted(len(keeping), 'node')} keep the old {late} until they are recreated"
+        yield Consequence(group, "pods-keep-values", text, tuple(keeping) if len(keeping) < len(members) else ())
     lost = {name: each.lost for name, each in members.items() if each.lost}
     if lost:
         text = lost_text([pod for found_ in lost.values() for pod in found_ or ()])

@@ -47,6 +47,8 @@ def _replica(seen: NodeMoment, replica: Replica) -> Object:
     pod = _pod_head(seen, namespace, name, replica.name, f"registry.example/{name}:1.1")
     pod["metadata"]["creationTimestamp"] = _FIRST if replica.first else seen.when(replica.made)
     pod["spec"]["terminationGracePeriodSeconds"] = state.grace
+    if "userNamespaces" in seen.spec.labels:
+        pod["spec"]["hostUsers"] = False
     if state.ending == pods.SLOW:
         pod["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/drain"]}}}
     if state.ending == pods.HELD:

@@ -129,6 +129,7 @@ def placed_pod(document: object) -> PlacedPod:
         critical=own or (isinstance(priority, int) and priority >= SYSTEM_CRITICAL),
         deleting=bool(meta.get("deletionTimestamp")),
         probed=any(entry.get("readinessProbe") for entry in (*containers, *first)),
+        own_users=spec.get("hostUsers") is False,
     )
 
 

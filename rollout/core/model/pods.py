@@ -111,4 +111,5 @@ class PlacedPod:
     critical: bool = False
     deleting: bool = False
     probed: bool = False  # a container of it has a readiness probe
+    own_users: bool = False  # it has a user namespace (``hostUsers: false``)
     ends: LeavingPod | None = None

@@ -12,10 +12,11 @@ images/image_gc_manager.go; 1.20.2 and 1.36.3.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.pods import PlacedPod
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.model.surroundings import NodeSurroundings, Room
@@ -45,11 +46,12 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """A node as it was read, and its values before and after the change."""
+    """A node as it was read, and its values before and after the change. ``pods`` ``None``: the API server was not asked."""
 
     snapshot: Snapshot
     before: NodeValues
     after: NodeValues
+    pods: Sequence[PlacedPod] | None = None
 
     @property
     def seen(self) -> NodeSurroundings:
@@ -174,6 +176,40 @@ def _swap(here: Here) -> Iterator[Need]:
         yield Need("failSwapOn", NeedVerdict.REFUSED, f"swap is in use on the node, so {_STOPS}")
     elif here.seen.swaps is None:
         yield Need("failSwapOn", NeedVerdict.UNKNOWN, f"whether swap is in use is not known; with swap {_STOPS}")
+
+
+def _swap_of_pods(here: Here) -> Iterator[Need]:
+    name = "memorySwap.swapBehavior"
+    if not here.changes(name) or here.text(name) not in ("LimitedSwap", "UnlimitedSwap"):
+        return
+    if here.seen.swaps == ():
+        yield Need("memorySwap", NeedVerdict.SAID, "no swap is in use on the node, so no pod gets any")
+    elif here.seen.swaps is None:
+        yield Need(
+            "memorySwap", NeedVerdict.UNKNOWN, "whether swap is in use is not known; without swap no pod gets any"
+        )
+
+
+def _user_namespaces(here: Here) -> Iterator[Need]:
+    """A kubelet reads the records of its pods' namespaces at its start; one of another length ends it (``parseUserNsFileAndRecord``)."""
+    if here.after.minor < _USER_NAMESPACES_SIZED or not here.changes("userNamespaces.idsPerPod"):
+        return
+    if here.pods is None:
+        yield Need(
+            "userNamespaces",
+            NeedVerdict.UNKNOWN,
+            f"whether the node has pods with user namespaces is not known; with one of another idsPerPod {_STOPS}",
+        )
+    elif any(pod.own_users for pod in here.pods):
+        yield Need(
+            "userNamespaces",
+            NeedVerdict.REFUSED,
+            f"the node has pods with user namespaces of another idsPerPod, so {_STOPS}: drain it first",
+        )
+
+
+_USER_NAMESPACES_SIZED = 33
+"""The first minor with ``userNamespaces``."""
 
 
 # State files of the CPU and the memory manager.
@@ -356,6 +392,33 @@ def _evictions(here: Here) -> Iterator[Need]:
                     )
 
 
+def _other_evictions(here: Here) -> Iterator[Need]:
+    """Signals of memory and process ids. What is free of them was not read."""
+    for name in ("evictionHard", "evictionSoft"):
+        held = here.after.at(name)
+        for signal, new in held.items() if isinstance(held, dict) else ():
+            if signal.startswith(("nodefs.", "imagefs.", "containerfs.")) or not _rises(here, f"{name}.{signal}"):
+                continue
+            if isinstance(new, str) and new.endswith("%") and (number(new) or 0) >= 100:
+                yield Need(name, NeedVerdict.REFUSED, f"{signal} is never above {new}, so all pods would be evicted")
+            else:
+                yield Need(
+                    name,
+                    NeedVerdict.UNKNOWN,
+                    f"how much is free for {signal} is not known; below {new} pods are evicted",
+                )
+
+
+def _rises(here: Here, path: str) -> bool:
+    """Whether a threshold is a new or a higher one; one of another form may be."""
+    old, new = _at(here.before, path), _at(here.after, path)
+    if old == new or not number(new):
+        return False
+    alike = str(old).endswith("%") is str(new).endswith("%")
+    was, will = number(old), number(new)
+    return not alike or was is None or will is None or will > was
+
+
 def _signals(disk: str, room: Room | None) -> Iterator[tuple[str, float, float]]:
     """Each signal of a disk, with its whole amount and what is free, in bytes and in inodes."""
     yield f"{disk}.available", (room.size if room else 0) * 1024.0, (room.free if room else 0) * 1024.0
@@ -386,8 +449,12 @@ def _image_gc(here: Here) -> Iterator[Need]:
 
 
 def _shutdown(here: Here) -> Iterator[Need]:
-    name = "shutdownGracePeriod"
-    wanted = number(here.after.at(name), name)
+    name, wanted = "shutdownGracePeriod", number(here.after.at("shutdownGracePeriod"), "shutdownGracePeriod")
+    by_priority = here.after.at("shutdownGracePeriodByPodPriority")
+    if isinstance(by_priority, list) and by_priority:  # all of them, one after another
+        name = "shutdownGracePeriodByPodPriority"
+        seconds = [each.get("shutdownGracePeriodSeconds") for each in by_priority if isinstance(each, dict)]
+        wanted = sum(number(each) or 0.0 for each in seconds)
     if not here.changes(name) or not wanted:
         return
     delay = here.seen.inhibit_delay
@@ -406,5 +473,6 @@ def _shutdown(here: Here) -> Iterator[Need]:
 
 
 _RULES: tuple[Callable[[Here], Iterator[Need]], ...] = (
-    _files, _groups, _sockets, _kernel, _swap, _cpus, _memory, _evictions, _image_gc, _shutdown,
+    _files, _groups, _sockets, _kernel, _swap, _cpus, _memory, _evictions, _other_evictions, _image_gc, _shutdown,
+    _swap_of_pods, _user_namespaces,
 )  # fmt: skip

@@ -102,6 +102,11 @@ def notes(before: NodeValues, after: NodeValues) -> tuple[str, ...]:
     return (*_late(found), *(f"{name}: {case.says}" for name, case in arising(before, after)), *_stays(found))
 
 
+def late(before: NodeValues, after: NodeValues) -> tuple[str, ...]:
+    """The changed settings that only pods get that are created later."""
+    return tuple(each.name for each in changed(before, after) if each.effect.takes is Takes.LATER)
+
+
 def _late(found: tuple[Changed, ...]) -> Iterator[str]:
     for takes, words in (
         (Takes.LATER, "only pods that are created later get it; running pods keep what they have"),

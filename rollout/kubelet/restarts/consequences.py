@@ -13,6 +13,7 @@ devices-register-again     device plugins must register again; pods that need on
 containers-restart         the kubelet on disk has another minor than the running one: containers with another hash
                            are killed and started again (1.31 hashes name and image only: #129385, #124220)
 pull-qps                   pulls that would fail by the kubelet's own limit, see ``would_fail``
+pods-keep-values           how many pods keep what they have of a setting that only later pods get
 pods-rejected              pods that would not be admitted again, see ``readmission``
 known-defect               a defect of this exact version that the change triggers, see ``rollout.kubelet.defects``
 known-defects-kept         defects that stay, that may apply, and that no longer apply afterwards, a line each
@@ -65,6 +66,8 @@ class NodeImpact:
     lost: tuple[Rejected, ...] | None = None
     fails: str = ""  # why pulls can fail by the kubelet's own limit
     defects: tuple[FoundDefect, ...] = ()
+    running: int | None = None  # pods on it
+    late: tuple[str, ...] = ()  # changed settings that only pods get that are created later
     sidecars: int | None = None  # pods with a restartable init container
 
     @property

@@ -156,6 +156,25 @@ def less_room(node: LiveNode, minor: int, before: Effective, after: Effective) -
     return LessRoom(minor, None if limits[0] == limits[1] else limits[1], cpu, memory, storage)
 
 
+def over_reserved(node: LiveNode, before: Effective, after: Effective) -> tuple[str, ...]:
+    """The resources of which the change reserves more than the node has: ``validateNodeAllocatable`` then ends the kubelet."""
+    capacity = dict(node.capacity)
+    try:
+        return tuple(
+            name
+            for name in RESOURCES
+            if name in capacity
+            and max(_reserved(before, name, capacity[name]), _whole_of(name, capacity[name]))
+            < _reserved(after, name, capacity[name])
+        )
+    except ValueError:
+        return ()
+
+
+def _whole_of(resource: str, text: str) -> int:
+    return milli(text) if resource == "cpu" else whole(text)
+
+
 def room_after(now: NodeRoom, less: LessRoom) -> NodeRoom:
     """What the Node will report."""
     cpu, memory, storage = now.amounts

@@ -167,10 +167,6 @@ def test_a_lease_within_the_node_controllers_grace_is_not_refused() -> None:
         ({"enableDebuggingHandlers": False}, "our gate effectiveConfig has no /configz to ask"),
         ({"healthzBindAddress": "::"}, "/healthz is reachable from outside, without a login"),
         (
-            {"userNamespaces": {"idsPerPod": 131072}},
-            "idsPerPod may not change on a node that has pods with user namespaces",
-        ),
-        (
             {"authentication": {"anonymous": {"enabled": True}}},
             "everyone who reaches the kubelet's port counts as system:anonymous",
         ),
@@ -314,6 +310,21 @@ def test_what_the_node_lacks_is_refused(wanted: dict[str, Value], seen: dict[str
             {"rooms": ()},
             "how much is free for nodefs.available is not known",
         ),
+        (
+            {"evictionHard": {"memory.available": "90%"}},
+            {},
+            "how much is free for memory.available is not known; below 90% pods are evicted",
+        ),
+        (
+            {"memorySwap": {"swapBehavior": "LimitedSwap"}},
+            {"swaps": None},
+            "whether swap is in use is not known; without swap no pod gets any",
+        ),
+        (
+            {"userNamespaces": {"idsPerPod": 131072}},
+            {},
+            "whether the node has pods with user namespaces is not known; with one of another idsPerPod the kubelet would not start",
+        ),
         ({"imageGCHighThresholdPercent": 90}, {"rooms": ()}, "how full the disk of images is, is not known"),
         ({"shutdownGracePeriod": "60s"}, {"inhibit_delay": None}, "whether systemd-logind runs is not known"),
         (
@@ -326,7 +337,7 @@ def test_what_the_node_lacks_is_refused(wanted: dict[str, Value], seen: dict[str
 def test_what_was_not_observed_is_said_to_be_unknown(
     wanted: dict[str, Value], seen: dict[str, Any], words: str
 ) -> None:
-    config = "failSwapOn: false\n" if "failSwapOn" in wanted else ""
+    config = "failSwapOn: false\n" if {"failSwapOn", "memorySwap"} & wanted.keys() else ""
     text = said(node(config, **seen), **wanted)
     assert words in text
     assert "[needs-not-known]" in text
@@ -369,3 +380,27 @@ def test_two_thousand_nodes_have_one_line_for_each_consequence() -> None:
     text = plan_text(made, whole=True)
     assert text.count("InhibitDelayMaxSec is shorter") == 1
     assert text.count("podPidsLimit: only pods that are created later") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("200Mi", "100Mi", False),
+        ("200Mi", "300Mi", True),
+        ("200Mi", "5%", True),
+        ("5%", "4%", False),
+        ("200Mi", "0%", False),
+    ],
+)
+def test_only_a_threshold_of_memory_that_rises_may_evict(before: str, after: str, *, told: bool) -> None:
+    here = node(f"evictionHard: {{memory.available: '{before}'}}\n")
+    text = said(here, evictionHard={"memory.available": after})
+    assert ("how much is free for memory.available" in text) is told
+
+
+def test_a_shutdown_by_priority_needs_the_sum_of_its_seconds() -> None:
+    def by(*seconds: int) -> Value:
+        return [{"priority": at, "shutdownGracePeriodSeconds": each} for at, each in enumerate(seconds)]
+
+    assert "InhibitDelayMaxSec is shorter" in said(node(), shutdownGracePeriodByPodPriority=by(3, 3))
+    assert "InhibitDelayMaxSec is shorter" not in said(node(), shutdownGracePeriodByPodPriority=by(2, 3))

@@ -56,7 +56,7 @@ def inventory(cases: Mapping[str, Case], kubeconfig: str) -> str:
         {
             "name": name_of(number),
             "rack": "a",
-            "labels": {"kubeletVersion": case.version, "containerRuntime": case.runtime},
+            "labels": {"kubeletVersion": case.version, "containerRuntime": case.runtime, **case.labels},
             "settings": dict(case.settings),
         }
         for number, case in enumerate(cases.values(), 1)

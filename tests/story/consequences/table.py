@@ -36,6 +36,7 @@ class Case:
     files: Mapping[str, str] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
     listens: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
     version: str = "v1.35.7"
     runtime: str = "containerd"
 
@@ -109,9 +110,12 @@ CASES: Mapping[str, Case] = {
     "reserved memory with the sums of the state": _case(
         PLAIN, "memory_manager_state", wants=_GROW_MEMORY, config=MEMORY, files=_memory_state(2798),
     ),
-    "another length of user namespaces": _case(
-        SAID, "idsPerPod may not change on a node that has pods with user namespaces",
-        wants={"userNamespaces": {"idsPerPod": 131072}},
+    "another length of user namespaces under pods that have some": _case(
+        REFUSED, "the node has pods with user namespaces of another idsPerPod, so the kubelet would not start: drain it first",
+        wants={"userNamespaces": {"idsPerPod": 131072}}, labels={"userNamespaces": "pods"},
+    ),
+    "another length of user namespaces under pods that have none": _case(
+        PLAIN, "pods with user namespaces", wants={"userNamespaces": {"idsPerPod": 131072}},
     ),
     # Control groups.
     "kube-reserved is enforced in a group that is absent": _case(
@@ -186,6 +190,21 @@ CASES: Mapping[str, Case] = {
         REFUSED, "so pods would be evicted after the grace period",
         wants={"evictionSoft": {"nodefs.available": "100Ti"}, "evictionSoftGracePeriod": {"nodefs.available": "1m"}},
     ),
+    "a hard threshold of memory of which nothing is known": _case(
+        UNKNOWN, "how much is free for memory.available is not known; below 90% pods are evicted",
+        wants={"evictionHard": {"memory.available": "90%", "nodefs.available": "8%", "imagefs.available": "8%"}},
+    ),
+    "a hard threshold of all memory": _case(
+        REFUSED, "memory.available is never above 100%, so all pods would be evicted",
+        wants={"evictionHard": {"memory.available": "100%", "nodefs.available": "8%", "imagefs.available": "8%"}},
+    ),
+    "a lower hard threshold of memory": _case(
+        PLAIN, "memory.available is", wants={"evictionHard": {"memory.available": "700Mi", "nodefs.available": "8%", "imagefs.available": "8%"}},
+    ),
+    "a soft threshold of process ids": _case(
+        UNKNOWN, "how much is free for pid.available is not known",
+        wants={"evictionSoft": {"pid.available": "50%"}, "evictionSoftGracePeriod": {"pid.available": "1m"}},
+    ),
     "images are not deleted on a disk with room": _case(
         PLAIN, "the disk of images is at least",
         wants={"imageGCHighThresholdPercent": 80, "imageGCLowThresholdPercent": 70},
@@ -206,12 +225,18 @@ CASES: Mapping[str, Case] = {
         SAID, "logind's InhibitDelayMaxSec is shorter", "a rollback does not undo: /etc/systemd/logind.conf.d/99-kubelet.conf",
         wants={"shutdownGracePeriod": "60s", "shutdownGracePeriodCriticalPods": "10s"},
     ),
+    "a graceful shutdown by priority that logind does not wait for": _case(
+        SAID, "shutdownGracePeriodByPodPriority: logind's InhibitDelayMaxSec is shorter",
+        wants={"shutdownGracePeriodByPodPriority": [
+            {"priority": 0, "shutdownGracePeriodSeconds": 4}, {"priority": 1000, "shutdownGracePeriodSeconds": 3},
+        ]},
+    ),
     "a graceful shutdown without logind": _case(
         UNKNOWN, "whether systemd-logind runs is not known",
         wants={"shutdownGracePeriod": "60s", "shutdownGracePeriodCriticalPods": "10s"},
         gone=("/run/systemd/units/invocation:systemd-logind.service",),
     ),
-    # What the kubelet serves, and to whom.
+    # What the kubelet serves, and access to it.
     "serving certificates that nobody approves": _case(
         SAID, "logs, exec and metrics fail until someone approves each node's CSR", wants={"serverTLSBootstrap": True},
     ),
@@ -241,6 +266,16 @@ CASES: Mapping[str, Case] = {
     "a port without a login": _case(
         SAID, "readable by everyone who reaches the port, without a login", wants={"readOnlyPort": 10255},
     ),
+    "scrapers that log in by a token": _case(
+        SAID, "tokens are no longer accepted: scrapers that use one get no metrics",
+        wants={"authentication": {"webhook": {"enabled": False}}},
+    ),
+    "scrapers of the port without a login": _case(
+        SAID, "scrapers of the read-only port get no answer any more", wants={"readOnlyPort": 0}, config="readOnlyPort: 10255\n",
+    ),
+    "a Node that shows changes late": _case(
+        SAID, "the Node shows a change only that late", wants={"nodeStatusUpdateFrequency": "1m"},
+    ),
     # Files and sockets.
     "a CA that may not be there": _case(
         UNKNOWN, "whether /etc/other/ca.crt is on the node is not known; without it the kubelet would not start",
@@ -262,6 +297,17 @@ CASES: Mapping[str, Case] = {
         UNKNOWN, "whether /etc/other/kubelet.conf is on the node is not known",
         wants={"--kubeconfig": "/etc/other/kubelet.conf"},
     ),
+    "credentials of registries by a file that may not be there": _case(
+        UNKNOWN, "whether /etc/credentials.yaml is on the node is not known",
+        wants={"--image-credential-provider-config": "/etc/credentials.yaml", "--image-credential-provider-bin-dir": "/opt/bin"},
+    ),
+    "name servers of a file that may not be there": _case(
+        UNKNOWN, "whether /etc/other.conf is on the node is not known; without it new pods would not start",
+        wants={"resolvConf": "/etc/other.conf"},
+    ),
+    "another root of the kubelet": _case(
+        REFUSED, "the kubelet starts with an empty folder", wants={"--root-dir": "/data/kubelet"},
+    ),
     # The kernel and swap.
     "kernel settings that differ": _case(
         REFUSED, "vm.overcommit_memory is 0, not 1, so the kubelet would not start", wants={"protectKernelDefaults": True},
@@ -274,7 +320,19 @@ CASES: Mapping[str, Case] = {
         REFUSED, "swap is in use on the node, so the kubelet would not start", wants={"failSwapOn": True},
         config="failSwapOn: false\n", files={"/proc/swaps": SWAP},
     ),
+    "cgroup v1 on a node that may not have it": _case(
+        REFUSED, "the kubelet would not start", "cgroup v1", wants={"failCgroupV1": True}, version="v1.33.4",
+        gone=(f"{CGROUPS}/cgroup.controllers",), files={f"{CGROUPS}/systemd/system.slice/": ""},
+    ),
+    "swap for pods on a node with none": _case(
+        SAID, "no swap is in use on the node, so no pod gets any",
+        wants={"memorySwap": {"swapBehavior": "LimitedSwap"}}, config="failSwapOn: false\n",
+    ),
     # Only later pods.
+    "how many pods keep a limit": _case(
+        SAID, "2 running pods on 1 node keep the old podPidsLimit until they are recreated [pods-keep-values]",
+        wants={"podPidsLimit": 700},
+    ),
     "a limit of processes": _case(SAID, f"podPidsLimit: {LATER}", wants={"podPidsLimit": 500}),
     "a seccomp profile for all": _case(SAID, f"seccompDefault: {LATER}", wants={"seccompDefault": True}),
     "swap for pods": _case(
@@ -292,6 +350,17 @@ CASES: Mapping[str, Case] = {
         SAID, "a rollback does not undo: rotated logs that were deleted", wants={"containerLogMaxFiles": 2},
     ),
     # Running pods.
+    "more CPU for the system than the node has": _case(
+        REFUSED, "more cpu is reserved for the system, the kubelet and evictions than the node has, so the kubelet would not start",
+        wants={"systemReserved": {"cpu": "33"}},
+    ),
+    "more memory for the system than the node has": _case(
+        REFUSED, "more memory is reserved", wants={"kubeReserved": {"memory": "200Gi"}},
+    ),
+    "much memory for the system": _case(PLAIN, "is reserved", wants={"kubeReserved": {"memory": "100Gi"}}),
+    "a stricter topology": _case(
+        SAID, "a stricter value can make running pods fail re-admission", wants={"topologyManagerPolicy": "single-numa-node"},
+    ),
     "fewer pods than run": _case(REFUSED, "OutOfpods", wants={"maxPods": 1}),
     "other static pods": _case(
         REFUSED, "static pods of the old folder are stopped", wants={"staticPodPath": "/etc/kubernetes/other"},
