@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.configuration.flag_values import comma_separated
 from rollout.kubelet.configuration.flags import FlagError, parse
 from rollout.kubelet.configuration.go_values import GoValueError, duration, integer
@@ -209,8 +210,12 @@ def test_taints_are_a_field_from_1_23_on_and_duplicates_are_refused() -> None:
     assert effective["registerWithTaints"] == [{"key": "a", "value": "b", "effect": "NoSchedule"}]
 
 
-def test_a_gate_of_a_minor_in_beta_is_a_doubt_and_not_fatal() -> None:
-    found = started("1.37.0-beta.0", "featureGates: {Nope: true}\n")
+def test_a_gate_of_a_minor_with_gates_that_are_not_certain_is_a_doubt_and_not_fatal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not started("1.37.0", "featureGates: {Nope: true}\n").starts
+    monkeypatch.setattr(feature_gates, "certain", lambda _minor: False)
+    found = started("1.37.0", "featureGates: {Nope: true}\n")
     assert (found.starts, references(found, MessageLevel.POLICY)) == (True, ["unknown-gate"])
 
 

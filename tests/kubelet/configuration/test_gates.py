@@ -96,9 +96,18 @@ def test_defaults_need_nothing_that_is_off(minor: int) -> None:
             assert all(known[other].default for other in feature_gates.required(name, minor)), name
 
 
-def test_a_beta_is_not_certain() -> None:
-    assert [minor for minor in MINORS if not feature_gates.certain(minor)] == [37]
+def test_the_gates_of_each_minor_are_certain_and_those_of_others_are_not() -> None:
+    assert all(map(feature_gates.certain, MINORS))
     assert not feature_gates.certain(38)
+
+
+def test_the_gates_of_1_37_are_those_of_its_code_freeze() -> None:
+    """Removed ones end a kubelet, new ones are known, and GA does not mean locked."""
+    known = feature_gates.known_gates(37)
+    assert {"NodeSwap", "KubeletTracing", "TopologyManagerPolicyOptions", "PodsAPI", "KubeProxyIPVS"} <= known.keys()
+    assert not {"SidecarContainers", "AnyVolumeDataSource", "JobSuccessPolicy"} & known.keys()
+    assert (known["SELinuxMount"].default, known["SELinuxMount"].locked) == (True, False)
+    assert known["HostnameOverride"].locked
 
 
 def test_an_unknown_gate_or_minor() -> None:

@@ -17,7 +17,6 @@ WRITTEN = "the file of the round trip has the value written; unset it is 50 and 
 KNOWN: Mapping[tuple[str, str], str] = {
     (ROUND_TRIP, "our values are {'eventRecordQPS': 50}"): WRITTEN,
     (ROUND_TRIP, "our values are {'eventBurst': 100}"): WRITTEN,
-    ("validation_test: invalid FeatureGate", "we say that it starts: True"): "the gates of 1.37 are those of its beta",
 }
 """Why we answer otherwise, by what the fact is about and a part of our answer. Each must still be needed."""
 
