@@ -15,6 +15,7 @@ from rollout.kubelet.configuration import go_values, manager_checks, quantities,
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.go_values import GoValueError, cpus, quoted
 from rollout.kubelet.configuration.validation.checked import MILLISECOND, Checked, Complaint
+from rollout.kubelet.configuration.validation.policies import dotted_sysctl, namespaced_sysctl
 
 # Maps of quantities and percentages, which a kubelet reads after validation: reservations and eviction.
 #
@@ -131,7 +132,6 @@ _ANSWERABLE = MILLISECOND
 _SLASHES_SINCE = 23
 """From here on ``net/ipv4/x`` is ``net.ipv4.x``: normalized before the look-up."""
 
-_NAMESPACED = ("kernel.shm", "kernel.msg", "fs.mqueue.", "net.")
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _PATTERN = rf"({_SEGMENT}\.)*[a-z0-9][-_a-z0-9]*[a-z0-9*]"
 _SYSCTL = re.compile(rf"({_SEGMENT}[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]", re.ASCII)
@@ -282,19 +282,13 @@ def _sysctls(checked: Checked, _: Flags) -> Iterator[Complaint]:
     if checked.gate_off("Sysctls"):
         return
     for written in checked.entries("allowedUnsafeSysctls"):
-        pattern = _dotted(written) if checked.minor >= _SLASHES_SINCE else written
+        pattern = dotted_sysctl(written) if checked.minor >= _SLASHES_SINCE else written
         if len(pattern) > 253 or not _SYSCTL.fullmatch(pattern):
             message = f"sysctl {quoted(pattern)} must have at most 253 characters and match regex {_PATTERN}"
             yield Complaint("allowedUnsafeSysctls", message)
-        elif pattern != "kernel.sem" and not pattern.startswith(_NAMESPACED):
+        elif not namespaced_sysctl(pattern):
             subject = "the sysctls" if pattern.endswith("*") else "the sysctl"
             yield Complaint("allowedUnsafeSysctls", f"{subject} {quoted(pattern)} are not known to be namespaced")
-
-
-def _dotted(name: str) -> str:
-    """sysctl separates by the first of dot and slash; the other one is then a letter of a part."""
-    first = next((letter for letter in name if letter in "./"), ".")
-    return name if first == "." else name.translate(str.maketrans("./", "/."))
 
 
 def _hostname(_: Checked, flags: Flags) -> Iterator[Complaint]:

@@ -274,6 +274,7 @@ _CHECKS: tuple[Check, ...] = (
     allocatable.cgroups,
     ranges.quota_period,
     ranges.thresholds,
+    policies.pod_sysctls,
     ranges.image_ages,
     ranges.status_images,
     policies.parallel_pulls,

@@ -66,9 +66,17 @@ def _must(behavior: str, minor: int) -> str:
     return f'{quoted(behavior)} must be one of: "", "LimitedSwap"{comma} or "{_other(minor)}"'
 
 
+_THROTTLING_OF_BEFORE = 0.9
+"""The default up to 1.36; from 1.37 on there is none."""
+
+
 def throttling(checked: Checked) -> Iterator[Complaint]:
-    """``memoryThrottlingFactor``, since 1.22."""
+    """``memoryThrottlingFactor``, since 1.22; since 1.37 it is refused without its gate."""
     factor = checked.values.get("memoryThrottlingFactor")
+    written = isinstance(factor, int | float) and factor != _THROTTLING_OF_BEFORE
+    if checked.minor >= 37 and written and checked.gate_off("MemoryQoS"):
+        message = "memoryThrottlingFactor must not be set when MemoryQoS feature gate is disabled"
+        yield wrong("memoryThrottlingFactor", message)
     if checked.minor >= 22 and isinstance(factor, int | float) and not 0 < factor <= 1:
         message = f"memoryThrottlingFactor {factor:g} must be greater than 0 and less than or equal to 1.0"
         yield wrong("memoryThrottlingFactor", message)

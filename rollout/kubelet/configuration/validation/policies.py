@@ -200,6 +200,50 @@ def cgroup_version(checked: Checked) -> Iterator[Complaint]:
         yield Complaint("failCgroupV1", message)
 
 
+def pod_sysctls(checked: Checked) -> Iterator[Complaint]:
+    """``defaultPodSysctls``, since 1.37; a kubelet takes the names in any order."""
+    name, written = "defaultPodSysctls", checked.inner("defaultPodSysctls")
+    if checked.minor < 37 or not written:
+        return
+    if checked.gate_off("DefaultPodSysctls"):
+        yield wrong(
+            name, "DefaultPodSysctls feature gate is required for Kubelet configuration option defaultPodSysctls"
+        )
+        return
+    seen: set[str] = set()
+    for each in sorted(written):
+        dotted = dotted_sysctl(each)
+        if not _sysctl_name(each):
+            yield wrong(name, f"{quoted(each)} is not a valid sysctl name for defaultPodSysctls")
+            continue
+        if not namespaced_sysctl(dotted):
+            yield wrong(name, f"{quoted(each)} is not known to be namespaced for defaultPodSysctls")
+        if dotted in seen:
+            yield wrong(name, f"duplicate sysctl {quoted(dotted)} found in defaultPodSysctls")
+        seen.add(dotted)
+
+
+_ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+def _sysctl_name(name: str) -> bool:
+    parts = name.replace("/", ".").split(".")
+    return len(name) <= 253 and all(
+        part and _ALPHABET.issuperset(part) and part[0] not in "-_" and part[-1] not in "-_" for part in parts
+    )
+
+
+def dotted_sysctl(name: str) -> str:
+    """sysctl separates by the first of dot and slash; the other one is then a letter of a part."""
+    first = next((letter for letter in name if letter in "./"), ".")
+    return name if first == "." else name.translate(str.maketrans("./", "/."))
+
+
+def namespaced_sysctl(name: str) -> bool:
+    """``GetNamespace`` of component-helpers' sysctl."""
+    return name == "kernel.sem" or name.startswith(("kernel.shm", "kernel.msg", "fs.mqueue.", "net."))
+
+
 def restart_period(checked: Checked) -> Iterator[Complaint]:
     """``crashLoopBackOff``, since 1.32."""
     period = checked.inner("crashLoopBackOff").get("maxContainerRestartPeriod")
