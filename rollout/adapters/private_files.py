@@ -94,15 +94,32 @@ def private_state(folder: Path) -> None:
     """Make the journal's folder (0700) and its file (0600), or ``StateError`` where others could change its content."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check(folder, folder.stat(), stat.S_ISDIR)
-        for name in _OURS:
-            with suppress(FileNotFoundError):
-                _check(folder / name, (folder / name).lstat(), stat.S_ISREG)
+        check_private(folder)
         journal = folder / JOURNAL
         journal.touch(mode=0o600)
         status = journal.lstat()
         if status.st_mode & 0o077 and status.st_uid == os.geteuid():
             journal.chmod(0o600)  # it contains plans, and plans contain files of nodes
+    except OSError as exc:
+        raise StateError("journal-unusable", f"{folder}: {exc.strerror}") from exc
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Leave nothing of a journal that could not be made: no empty file, and no folder with nothing in it."""
+    with suppress(OSError):
+        journal = folder / JOURNAL
+        if not journal.stat().st_size:
+            journal.unlink()
+        folder.rmdir()
+
+
+def check_private(folder: Path) -> None:
+    """``StateError`` where others could change the journal in a folder. Writes nothing: the folder may be read-only."""
+    try:
+        _check(folder, folder.stat(), stat.S_ISDIR)
+        for name in _OURS:
+            with suppress(FileNotFoundError):
+                _check(folder / name, (folder / name).lstat(), stat.S_ISREG)
     except OSError as exc:
         raise StateError("journal-unusable", f"{folder}: {exc.strerror}") from exc
 

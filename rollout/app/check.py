@@ -19,6 +19,7 @@ from rollout.app.load import (
 )
 from rollout.app.load_playbook import load_policy, own_templates
 from rollout.app.ports import Files, NodeSources, StartTimes
+from rollout.core.model.conditions import Condition
 from rollout.core.model.inventory import Inventory, Level, Node, Role, role_of
 from rollout.core.model.playbook import Policy, Templates
 from rollout.core.model.settings import Setting, Value
@@ -35,7 +36,7 @@ from rollout.kubelet.changes.changes import LeftAlone, ProposalCache
 from rollout.kubelet.changes.templated_config import uses_node
 from rollout.kubelet.defects.words import REFERENCE as KNOWN_DEFECT
 from rollout.kubelet.effects.rules import HARMFUL
-from rollout.kubelet.kinds import NodeKind, kinds, kinds_told, model_node
+from rollout.kubelet.kinds import NodeKind, kinds, kinds_told, model_node, unsupported_api_server
 from rollout.kubelet.node.layout import UNIT, VARIABLE
 
 Loaded = TypeVar("Loaded")
@@ -99,10 +100,12 @@ def check(
     for level in (level for inventory in inventories for level in inventory.levels):
         problems += homes.check(level.settings)
         problems += homes.own_values_for_many(level)
-    if times is not None:
-        written = (*(each.conditions for each in inventories), *(each.conditions for each in playbooks))
-        for condition in chain.from_iterable(written):
+    problems += _unsupported(inventories)
+    written = (*(each.conditions for each in inventories), *(each.conditions for each in playbooks))
+    for condition in chain.from_iterable(written):
+        if times is not None:
             _try(partial(times.check, (condition,)), problems)
+        problems += _missing_files(files, condition)
     problems += mistakes(inventories, playbooks, fleet)
     problems += _nothing_there(files)
     ordered = tuple(sorted(set(problems), key=_in_order))
@@ -140,6 +143,21 @@ def _check_programs(files: Files, path: str, why_not_run: Callable[[str], str], 
         if why:
             message = f"the command of a wave gate, `{printable(program, 80)}`, cannot be run on this machine: {why}"
             problems.append(Problem("gate-command-missing", message, place))
+
+
+def _unsupported(inventories: Iterable[Inventory]) -> Iterator[Problem]:
+    for inventory in inventories:
+        if why := unsupported_api_server(inventory.api_server):
+            message = f"{INVENTORY_FOLDER}/{inventory.cluster}{SUFFIX}: `apiServer`: {why}"
+            yield Problem("api-server-unsupported", message, hint="`kubectl version` prints the server's version")
+
+
+def _missing_files(files: Files, condition: Condition) -> Iterator[Problem]:
+    for name in condition.files:
+        if not files.exists(name):
+            yield Problem(
+                "file-missing", f"`{condition.key}` needs {printable(name, 200)}: no such file", condition.place
+            )
 
 
 def _unknown_playbook(inventory: Inventory, known: Iterable[str]) -> Problem:

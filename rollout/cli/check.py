@@ -13,6 +13,7 @@ import click
 from rollout.app.check import CheckResult
 from rollout.app.check_kubelet import assumed_kubelet, verdicts
 from rollout.cli.check_kubelet import KubeletCheckDocument, tell
+from rollout.cli.errors import MISTAKE
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
@@ -28,10 +29,6 @@ from rollout.errors import InputError, Problem, UsageError
 _LONGEST_LINE = 1000
 
 
-_PROBLEM = Shown(
-    "A mistake; without a place in a file the first three are ``None``.",
-    ("place.file", "place.line", "place.column", "reference", "message", "hint"),
-)
 _INVENTORY = Shown("An inventory, and how many nodes it has.", ("cluster", PrintedKey("nodes", write=len, kind=int)))
 
 
@@ -42,7 +39,7 @@ def _names(playbooks: tuple[Policy, ...]) -> tuple[str, ...]:
 _CHECKED = Shown(
     "",
     (
-        PrintedKey("problems", "ok", write=not_, kind=bool), PrintedKey("problems", kind=tuple[Annotated[Problem, _PROBLEM], ...]),
+        PrintedKey("problems", "ok", write=not_, kind=bool), PrintedKey("problems", kind=tuple[Annotated[Problem, MISTAKE], ...]),
         PrintedKey("inventories", kind=tuple[Annotated[Inventory, _INVENTORY], ...]), PrintedKey("playbooks", write=_names),
         "templates", "not_asked",
     ),

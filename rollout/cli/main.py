@@ -20,8 +20,8 @@ from rollout.cli.command_table import COMMANDS
 from rollout.cli.proposals import Proposals
 from rollout.cli.registry import Listed
 from rollout.core.text.suggest import did_you_mean
-from rollout.core.text.terminal import printable, printable_lines
-from rollout.errors import InputError, RolloutError, StateError, UsageError
+from rollout.core.text.terminal import printable
+from rollout.errors import RolloutError, StateError, UsageError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -75,7 +75,8 @@ class Commands(click.Group):
         word = args[0]
         if word not in COMMANDS and word not in OLD_NAMES and not word.startswith("-") and not ctx.resilient_parsing:
             hint = did_you_mean(word, COMMANDS)
-            ctx.fail(f"there is no command `{printable(word, 60)}`" + (f"; {hint}" if hint else ""))
+            message = f"there is no command `{printable(word, 60)}`" + (f"; {hint}" if hint else "")
+            raise UsageError("no-such-command", message, hint="`rollout --help` lists the commands")
         return super().resolve_command(ctx, args)
 
 
@@ -181,12 +182,10 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except click.ClickException as exc:
-        shown = io.StringIO()
-        exc.show(shown)
-        click.echo("\n".join(printable_lines(shown.getvalue(), 4000)), err=True)  # it repeats arguments
+        import_module("rollout.cli.errors").show_usage_error(exc, proposals)
         return exc.exit_code
     except RolloutError as exc:
-        _show(exc, proposals)
+        import_module("rollout.cli.errors").show_error(exc, proposals)
         return exc.exit_code
     except (KeyboardInterrupt, click.Abort) as exc:
         asked = not isinstance(exc.__cause__, KeyboardInterrupt)  # click's question was not answered
@@ -200,7 +199,7 @@ def _run(arguments: list[str]) -> int:
     except Exception as exc:  # noqa: BLE001 - a bug in rollout: print the whole traceback
         of_the_system = _of_the_system(exc)
         if of_the_system is not None:
-            _show(of_the_system, proposals)
+            import_module("rollout.cli.errors").show_error(of_the_system, proposals)
             return of_the_system.exit_code
         traceback.print_exc()
         return INTERNAL
@@ -217,13 +216,3 @@ def _of_the_system(error: Exception) -> RolloutError | None:
     if error.filename is None or error.strerror is None:
         return None
     return StateError("file-unusable", f"{error.filename}: {error.strerror}", hint="check this path")
-
-
-def _show(error: RolloutError, proposals: Proposals) -> None:
-    """The message, and on a terminal the commands that explain it."""
-    for line in str(error).splitlines():
-        click.echo(proposals.carried(f"error: {printable(line, 1000)}"), err=True)
-    if sys.stderr.isatty():
-        of = [each.reference for each in error.problems] if isinstance(error, InputError) else [error.reference]
-        for command in import_module("rollout.kubelet.explained.references").where_to_read_more(of):
-            click.echo(proposals.carried(f"more: {command}"), err=True)

@@ -14,7 +14,7 @@ import click
 from rollout.app.plan_file import preflight_text
 from rollout.app.planning import Planned, plan_cluster
 from rollout.cli.options import limit_option, session_options
-from rollout.cli.project import project_option
+from rollout.cli.project import no_cluster, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.files import write_privately
@@ -38,7 +38,7 @@ from rollout.kubelet.fields import known_minors
 HAS_CHANGES = 10
 """Exit code of ``plan --exit-code`` when there is something to do."""
 NOT_PLANNED = 4
-"""Exit code when there is nothing to do only because nodes were unreachable or refused."""
+"""Exit code when there is nothing to do only because nodes were unreachable or refused, or when ``apply`` would refuse the plan."""
 
 
 _forms_option = project_option("output", type=click.Choice(["text", "json", "markdown"]))
@@ -89,13 +89,10 @@ def plan(
 
     Example: `rollout plan --cluster rno --limit '@rack12&@gpu'`
     """
-    call = click.get_current_context()
-    if call.invoked_subcommand:
+    if click.get_current_context().invoked_subcommand:
         return 0
     if not cluster:
-        raise click.MissingParameter(
-            ctx=call, param=next(each for each in call.command.params if each.name == "cluster")
-        )
+        raise no_cluster()
     assumed = _assumed(assume_kubelet)
 
     def save(fleet: FleetSnapshot) -> None:
@@ -111,6 +108,8 @@ def plan(
     path = out or Path(plan_codec.file_name(planned.plan, digest))
     write_privately(path, content)
     _show(session, planned, path, digest, whole=whole, context=context)
+    if planned.preflight.refused:
+        return NOT_PLANNED
     return _exit_code(planned.plan, HAS_CHANGES if exit_code else 0)
 
 

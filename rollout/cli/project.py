@@ -11,6 +11,8 @@ from click.core import ParameterSource
 
 from rollout.composition.project import Project, project_at
 from rollout.core.reading.project_file import PROJECT_KEYS, ProjectKey
+from rollout.core.text.terminal import LONGEST_PATH, printable
+from rollout.errors import UsageError
 
 _IN_META = "rollout.cli.project"
 
@@ -28,6 +30,12 @@ def project_here() -> Project:
 
 class ProjectOption(click.Option):
     """The option wins, then the variable, then ``rollout.toml``, then the default."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        try:
+            return super().process_value(ctx, value)
+        except click.MissingParameter:
+            raise (no_cluster() if self.name == "cluster" else click.MissingParameter(ctx=ctx, param=self)) from None
 
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         value, source = super().consume_value(ctx, opts)
@@ -71,6 +79,24 @@ def _default(key: ProjectKey) -> object:
     if not key.is_path or key.name == "kubeconfig":
         return key.default
     return Path(key.default) if key.default else None
+
+
+def no_cluster() -> UsageError:
+    """The command is about one cluster, and none was named: those of this folder, or that it is no project's."""
+    project = project_here()
+    known = [printable(name, 60) for name in project.clusters()]
+    if known:
+        several = f" or one of {', '.join(known[1:9])}" if known[1:] else ""
+        hint = f"`--cluster {known[0]}`{several}; `cluster` in rollout.toml sets it for every command"
+    else:
+        where = "this folder" if project.file is None else printable(str(project.folder), LONGEST_PATH)
+        hint = f"{where} has no inventory: run it in the folder of a project, or make one with `rollout init`"
+    return UsageError("no-cluster", "no cluster was named", hint=hint)
+
+
+def is_typed(option: str) -> bool:
+    """Whether the option is on this command line. What variables and ``rollout.toml`` set is only for commands that need it."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 output_option = project_option("output")

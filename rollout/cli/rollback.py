@@ -13,6 +13,7 @@ from rollout.app.emergency_rounds import revert_nodes
 from rollout.app.revert import NothingReverted, revert_run
 from rollout.app.rollbacks import Emergency, RunsToRevert
 from rollout.cli.options import PercentOption, limit_option, reason_option, session_options, yes_option
+from rollout.cli.project import is_typed, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal, run_documents
@@ -46,7 +47,7 @@ def _documents() -> Kinds:
 @registered("Revert a run, or all nodes in an emergency.", prints=_documents, needs_output=False)
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--cluster", default="", help="With --emergency: the cluster.")
+@project_option("cluster", help="With --emergency: the cluster.")
 @click.option(
     "--emergency", "from_nodes", is_flag=True, help="Use only what the nodes report: revert their newest run."
 )
@@ -87,6 +88,8 @@ def rollback(
 
     Example: `rollout rollback --cluster rno --emergency`
     """
+    if not emergency["from_nodes"] and not is_typed("cluster"):
+        emergency["cluster"] = ""
     asked = _checked(runs, Emergencies(**emergency))
     limits = replace(
         EMERGENCY_LIMITS,

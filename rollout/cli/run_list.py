@@ -8,6 +8,7 @@ import click
 
 from rollout.app.run_list import listed_runs
 from rollout.cli.options import echo_lines, session_options
+from rollout.cli.project import is_typed, project_option
 from rollout.cli.registry import registered
 from rollout.composition.wiring import Session
 from rollout.core.presentation.run_list import RunFilter, RunsDocument, RunStanding, run_lines
@@ -20,7 +21,7 @@ MOST = 50
 
 @registered("List runs: when, who, how they ended, what rolled them back.", prints=(RunsDocument,))
 @click.command("runs")
-@click.option("--cluster", default="", help="Only runs of this cluster.")
+@project_option("cluster", help="Only runs of this cluster.")
 @click.option(
     "--who", default="", metavar="NAME", help="Only runs that were begun by an operator with this in the name."
 )
@@ -46,6 +47,12 @@ def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...],
         click.echo(documents.page(RunsDocument(found)))
     else:
         echo_lines(run_lines(found))
+        if cluster and not is_typed("cluster"):
+            echo_lines(
+                [
+                    f"only runs of {printable(cluster, 60)}, the cluster of this project; `rollout runs --cluster ''` lists all"
+                ]
+            )
 
 
 def _since(text: str, now: float) -> float:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
-from rollout.adapters.private_files import private_state
+from rollout.adapters.private_files import check_private, private_state, remove_if_empty
 from rollout.composition.kinds import start_times
 from rollout.composition.operators import notice_sender, operator, own_logins
 from rollout.core.text.message_folding import for_all
@@ -333,12 +333,17 @@ class Session:
     def _journal(self, doubt: Callable[[str], None] | None = None) -> SqlJournal:
         from rollout.adapters.journal import SqlJournal
 
-        if self.shared is None:
-            private_state(self.state)
+        is_new = self.shared is None and not has_journal(self.state)
         try:
+            if self.shared is None:
+                private_state(self.state)
             return SqlJournal(self.place, self.state, doubt)
-        except OSError as exc:
-            raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
+        except (OSError, StateError) as exc:
+            if is_new:
+                remove_if_empty(self.state)
+            if isinstance(exc, OSError):
+                raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
+            raise
 
     def past(self) -> Journal:
         """The journal, or one without runs as long as there is none: creates no journal. Any thread may call it."""
@@ -360,7 +365,7 @@ class Session:
         if self.shared is None and has_journal(self.state):
             from rollout.adapters.journal.sqlite_file import reader_of
 
-            private_state(self.state)
+            check_private(self.state)
             if (reader := reader_of(self.state)) is not None:
                 return reader
         if self.shared is not None and self._is_there():

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from rollout.core.model.inventory import Node
 from rollout.core.model.snapshot import FileState, Measurement, Process, Snapshot, Token, UnitState, digest
+from rollout.core.text.terminal import printable
 from rollout.kubelet import fields, versions
 from rollout.kubelet.node import layout, packaged
 from rollout.kubelet.runtimes import known
@@ -40,6 +41,15 @@ def _listed(words: Iterable[str]) -> str:
 
 _SKEW, _SKEW_BEFORE, _WIDER_SINCE = 3, 2, 28
 """How many minors a kubelet may be older than its API server (https://kubernetes.io/releases/version-skew-policy/)."""
+
+
+def unsupported_api_server(api_server: str) -> str:
+    """Why no kubelet that rollout knows may run under an API server of this version; ``""``: one may."""
+    minors, found = fields.known_minors(), versions.parse(api_server)
+    if found is None or minors.start <= found.minor < minors.stop + _SKEW:
+        return ""
+    span = f"1.{minors.start} to 1.{minors.stop - 1}"
+    return f"no kubelet that rollout knows ({span}) may run under an API server {printable(api_server, 40)}"
 
 
 class Installed(StrEnum):

@@ -75,3 +75,32 @@ def test_json(folder: Path) -> None:
         "hint": "",
     }
     assert document["problems"][0]["file"] is None
+
+
+@pytest.mark.parametrize("version", ["v1.99.0", "v1.19.3"])
+def test_an_api_server_of_no_known_kubelet_is_a_mistake(folder: Path, version: str) -> None:
+    (folder / "inventories" / "c.yaml").write_text(f"cluster: c\napiServer: {version}\nnodes: {{n1: }}\n")
+    result = CliRunner().invoke(check)
+    assert result.exit_code == 2
+    assert (
+        f"inventories/c.yaml: `apiServer`: no kubelet that rollout knows (1.20 to 1.37) may run under an API server {version}"
+        in result.stderr
+    )
+    assert "[api-server-unsupported]" in result.stderr
+
+
+def test_a_server_that_is_newer_than_its_kubelets_may_be_is_none(folder: Path) -> None:
+    (folder / "inventories" / "c.yaml").write_text("cluster: c\napiServer: v1.40.0\nnodes: {n1: }\n")
+    assert CliRunner().invoke(check).exit_code == 0
+
+
+def test_a_file_of_allowed_signers_that_is_not_there_is_a_mistake(folder: Path) -> None:
+    inventory = folder / "inventories" / "c.yaml"
+    rule = "approvals: {count: 1, allowedSigners: signers}\n"
+    inventory.write_text(f"cluster: c\napiServer: v1.23.17\nnodes: {{n1: }}\n{rule}")
+    result = CliRunner().invoke(check)
+    assert (
+        result.stderr == "inventories/c.yaml:4:20: `approvals` needs signers: no such file [file-missing]\n1 mistake\n"
+    )
+    (folder / "signers").write_text("")
+    assert CliRunner().invoke(check).exit_code == 0

@@ -157,7 +157,7 @@ def test_a_plan_has_colours_only_on_a_terminal_that_may_have_them(
 
 def test_a_plan_of_no_cluster_names_the_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan"]) == 2
-    assert "Missing option '--cluster'" in capsys.readouterr().err
+    assert "no cluster was named (`--cluster " in capsys.readouterr().err
 
 
 OPTIONS = {

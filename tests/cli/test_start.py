@@ -130,7 +130,7 @@ def test_h_is_help(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["aply", "p.json"], "there is no command `aply`; did you mean `apply`?"),
-        (["xyzzy"], "there is no command `xyzzy`\n"),
+        (["xyzzy"], "there is no command `xyzzy` (`rollout --help` lists the commands) [no-such-command]\n"),
         (["a\x1b[2Jply"], "there is no command"),
     ],
 )

@@ -29,6 +29,11 @@ class Condition:
     not_the_plans: str = ""
     passed: str = ""
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the project that it needs."""
+        return ()
+
     def lines(self) -> Iterator[str]:
         """As a plan shows it."""
         raise NotImplementedError

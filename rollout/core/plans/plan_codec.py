@@ -198,15 +198,18 @@ def _canonical(document: dict[str, Any]) -> bytes:
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "surrogatepass")
 
 
+_WRITTEN = "a plan is a file that `rollout plan` writes"
+
+
 def _load(data: bytes, file: str) -> dict[str, Any]:
     if len(data) > MOST_BYTES:
         raise _error("plan-unreadable", f"{file} is larger than {MOST_BYTES >> 20} MiB")
     try:
         document = json_text.parse(data)
     except ValueError:
-        raise _error("plan-unreadable", f"{file} is not JSON") from None
+        raise _error("plan-unreadable", f"{file} is not JSON", hint=_WRITTEN) from None
     if not isinstance(document, dict):
-        raise _error("plan-unreadable", f"{file} is not a plan")
+        raise _error("plan-unreadable", f"{file} is not a plan", hint=_WRITTEN)
     return document
 
 

@@ -36,6 +36,10 @@ class ApprovalRule(Condition):
     key = "approvals"
     passed = "plans need approvals here; a rollback needs none"
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (self.signers,)
+
     def lines(self) -> Iterator[str]:
         whose = f" by {printable(', '.join(self.people), 200)}" if self.people else ""
         yield f"needs {counted(self.count, 'approval')}{whose} ({self.place.file}): `rollout approve`"

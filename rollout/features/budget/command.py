@@ -10,7 +10,7 @@ import click
 
 from rollout.adapters.kubernetes.pods import leaving_pod
 from rollout.cli.options import pod_name
-from rollout.cli.project import output_option, project_here, project_option
+from rollout.cli.project import is_typed, output_option, project_here, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.files import text_in
@@ -34,7 +34,7 @@ from rollout.kubelet import versions
     metavar="FILE|NS/NAME",
     help="The pod, or a workload with a template, in YAML or JSON; with --cluster a pod of its API server.",
 )
-@click.option("--cluster", default="", help="The cluster of the pod NS/NAME; its node gives the kubelet.")
+@project_option("cluster", help="The cluster of the pod NS/NAME; its node gives the kubelet.")
 @project_option("kubeconfig")
 @click.option(
     "--kubelet", default="", metavar="V", help="The node's kubelet: 1.27.3. Later ranges show what an upgrade changes."
@@ -47,7 +47,8 @@ def budget(pod: str, cluster: str, kubeconfig: str, kubelet: str, within: str, o
     Example: `rollout budget --pod shop/web-0 --cluster rno`
     """
     limit, minor = _limit(within), _minor(kubelet)
-    if cluster:
+    is_file = Path(pod).exists()
+    if cluster and (is_typed("cluster") or not is_file):
         leaving, version = pod_of_cluster(cluster_in(project_here().folder, cluster), kubeconfig, pod_name(pod))
         minor = minor if minor is not None else _minor_of(version)
     else:

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from rollout.app.known_defects import own_defects
 from rollout.app.planning import read_fleet
 from rollout.cli.options import session_options
-from rollout.cli.project import project_option
+from rollout.cli.project import is_typed, no_cluster, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.plan_files import saved_fleet
@@ -82,7 +81,7 @@ def explain(
         here, shown = _on_node(session, cluster, node_name, found, snapshot)
         lines = (line for part in (lines, on_node_lines(here, shown)) for line in part)
         document = ExplanationDocument(found, OnNodePart(here, shown))
-    elif _is_typed("cluster") or snapshot:
+    elif is_typed("cluster") or snapshot:
         raise UsageError("no-node", "--cluster and --snapshot need --node", hint="name a node")
     _print(session, document, lines)
 
@@ -94,16 +93,11 @@ def _print(session: Session, document: object, lines: Iterable[str]) -> None:
         say("\n".join(lines))
 
 
-def _is_typed(option: str) -> bool:
-    """Whether the option is on the command line; the project's cluster is that of commands that need one."""
-    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
-
-
 def _on_node(
     session: Session, cluster: str | None, name: str, found: Explanation, snapshot: Path | None
 ) -> tuple[OnNode, ConfigzAnswer]:
     if not cluster:
-        raise UsageError("no-cluster", f"--node {name} needs a cluster", hint="add --cluster")
+        raise no_cluster()
     inventory = session.inventory(cluster)
     if name not in inventory.nodes:
         hint = did_you_mean(name, inventory.nodes)

@@ -9,6 +9,7 @@ import click
 
 from rollout.app.node_histories import plans_in_force
 from rollout.cli.options import session_options
+from rollout.cli.project import is_typed, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.plan_files import plan_in
@@ -36,7 +37,7 @@ def export() -> None:
 
 @export.command()
 @click.argument("plan", required=False, default="")
-@click.option("--cluster", default="", help="Without a plan: the changes that are in force on this cluster.")
+@project_option("cluster", help="Without a plan: the changes that are in force on this cluster.")
 @click.option(
     "--patches",
     type=click.Path(path_type=Path, file_okay=False),
@@ -51,6 +52,8 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
 
     Example: `rollout export kubeadm --cluster rno`
     """
+    if plan and not is_typed("cluster"):
+        cluster = ""
     found = _patches(session, plan, cluster)
     if cluster:
         say(

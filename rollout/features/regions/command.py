@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rollout.cli.options import session_options
+from rollout.cli.project import project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.wiring import Session
@@ -65,7 +66,7 @@ def certs(folder: Path, hosts: tuple[str, ...]) -> None:
 
 
 @engine.command()
-@click.option("--cluster", default="", help="Also list the zones of this cluster, each with its workers.")
+@project_option("cluster", help="Also list the zones of this cluster, each with its workers.")
 @session_options
 def workers(session: Session, cluster: str) -> int:
     """List the workers of regions, and why one is not used.

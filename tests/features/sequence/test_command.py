@@ -183,7 +183,10 @@ def test_a_sequence_that_was_interrupted_while_it_asked_late_gates_asks_them_aga
     ("edit", "said"),
     [
         (lambda: Path("other.json").unlink(), "other.json: No such file or directory [file-missing]"),
-        (lambda: Path("other.json").write_bytes(b'{"plan"'), "other.json is not JSON [plan-unreadable]"),
+        (
+            lambda: Path("other.json").write_bytes(b'{"plan"'),
+            "other.json is not JSON (a plan is a file that `rollout plan` writes) [plan-unreadable]",
+        ),
         (lambda: shutil.copy("small.json", "other.json"), "other.json is a plan of small, not of other"),
         (OTHER.unlink, "there is no cluster `other` (choose one of: small) [unknown-cluster]"),
     ],

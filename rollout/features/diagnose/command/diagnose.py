@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rollout.cli.options import limit_option, pod_name, session_options
+from rollout.cli.project import project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.files import write_privately
@@ -74,9 +75,7 @@ class _WithProbe(click.Command):
 @click.option(
     "--snapshot", type=click.Path(path_type=Path), default=None, help="Nodes as `plan --save-snapshot` wrote them."
 )
-@click.option(
-    "--cluster", default="", help="The cluster. Without a file: its nodes, their journals, pods and events are read."
-)
+@project_option("cluster", help="The cluster. Without a file: its nodes, their journals, pods and events are read.")
 @click.option(
     "--html",
     "page",
