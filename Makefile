@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick quick-tests lint lint-types lint-rest declared demo clean test compiled test-inside test-counted test-uncounted test-outside test-times image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
-	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
+	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-honesty bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -172,6 +172,9 @@ bench-check: setup ## 1,000 kubelet configurations through check --kubelet-confi
 
 bench-diagnose: setup ## 1 GB of each form of log and events through diagnose: CPU and memory; writes benchmarks/diagnose.md (SIZE=1000, in MB)
 	$(BIN)/python -m benchmarks.diagnose --size $(or $(SIZE),1000)
+
+bench-honesty: setup ## how often findings of diagnose are right, over labelled inputs; writes benchmarks/honesty.md
+	$(BIN)/python -m benchmarks.honesty
 
 bench-regions: setup ## what workers of regions cost beside the embedded engine, and the scheduler's memory; writes benchmarks/regions.md (root; a quiet machine; NODES=250 ROUNDS=2)
 	$(BIN)/python -m benchmarks.region_workers --nodes $(or $(NODES),250) --rounds $(or $(ROUNDS),2)

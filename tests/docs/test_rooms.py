@@ -38,6 +38,7 @@ OF_RECORDINGS = frozenset(
         "standins",
         "time",
         "cases",
+        "labelled",
         "targets",
         "transcripts",
     }

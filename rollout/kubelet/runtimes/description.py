@@ -221,6 +221,7 @@ class Description:
     cuts: CutWords | None = None  # its program that cancels pulls without progress, if that is not the kubelet
     id_scheme: str = ""  # how the kubelet's name of a container begins: ``docker`` of ``docker://0123…``
     negative_grace: str = ""  # what it does with a grace period below 0
+    kills_alone_before: Number = FIRST  # versions up to here kill a container that is ending when its caller goes away
     own_limit: str = ""  # a time limit of its own that ends pulls, with or without progress
     traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # intent → what people must know of it here
     stand_in: RuntimeStandIn = field(default_factory=RuntimeStandIn)

@@ -23,6 +23,7 @@ from rollout.features.diagnose.rules.pull_queue import queue_findings
 from rollout.features.diagnose.rules.pulls import pulls_of
 from rollout.features.diagnose.rules.reading import FileReading
 from rollout.features.diagnose.rules.repeated import repeated_findings
+from rollout.features.diagnose.rules.staying_pods import staying_findings
 from rollout.kubelet import versions
 
 IDS = (
@@ -31,16 +32,19 @@ IDS = (
     "container-name-reserved",
     "container-not-killed",
     "image-pull-backoff",
+    "killed-at-kubelet-restart",
     "kubelet-crash-loop",
     "negative-grace-period",
     "not-in-force",
     "pleg-unhealthy",
     "pod-rejected-at-readmission",
+    "pod-stays-terminating",
     "prestop-twice",
     "pull-progress-deadline",
     "pull-qps-exceeded",
     "registry-slow",
     "runtime-down",
+    "sandbox-not-stopped",
     "serial-pull-queue",
     "slow-termination",
     "volume-not-unmounted",
@@ -128,6 +132,7 @@ def _findings(here: Facts, target: ProposalTarget) -> tuple[Finding, ...]:
         *ending_findings(here, target),
         *start_findings(here, target),
         *repeated_findings(here),
+        *staying_findings(here, target),
     )
 
 

@@ -22,6 +22,7 @@ from rollout.features.diagnose.rules.finding import (
     since,
 )
 from rollout.kubelet.restarts.termination import DEDUCTED, FLOOR, OVERRIDDEN
+from rollout.kubelet.runtimes.description import FIRST, Description, parse
 from rollout.kubelet.runtimes.known import KNOWN
 
 SLACK = 3.0
@@ -80,8 +81,9 @@ class EndPart:
 
 
 def ending_findings(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
-    yield from _negative(facts)
+    yield from _negative(facts, target)
     yield from _twice(facts)
+    yield from _killed_at_restart(facts, target.minor)
     for ending in endings_of(facts):
         yield from _slow(ending, target.minor)
 
@@ -161,13 +163,14 @@ def _containers(facts: Facts) -> tuple[Mapping[str, str], Mapping[str, str]]:
 # The grace period that was passed as a negative number.
 
 
+EVICTION_RISK = "each kubelet restarts; a pod that is evicted then has up to 30 s to end, and frees its memory later."
 EVICTED = 5.0
 """Seconds after the kubelet's decision to evict in which it stops the pod's containers."""
 _NEGATIVE = {known.id_scheme: known.negative_grace for known in KNOWN if known.negative_grace}
 _NOT_KNOWN = "What the runtime does with a negative number depends on it: to wait without a limit, or to kill at once"
 
 
-def _negative(facts: Facts) -> Iterator[Finding]:
+def _negative(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     _, names = _containers(facts)
     kills = [fact for fact in facts.of(Kind.KILL) if _number(fact["grace"]) < 0]
     evictions = facts.of(Kind.EVICTS)
@@ -187,6 +190,9 @@ def _negative(facts: Facts) -> Iterator[Finding]:
             for evict in evictions
         )
         cause = f"the kubelet stopped container {name} with a grace period of {kill['grace']} s. {_NEGATIVE.get(kill['scheme'], _NOT_KNOWN)}; {took}. "
+        proposal, risk = (
+            (target.plan(nodes_of([kill]), "evictionMaxPodGracePeriod=30"), EVICTION_RISK) if evicted else ("", "")
+        )
         cause += (
             "An eviction asked for it: evictionMaxPodGracePeriod below 0 does that to each pod that it evicts. Set it above 0."
             if evicted
@@ -203,8 +209,82 @@ def _negative(facts: Facts) -> Iterator[Finding]:
             since([kill]),
             cause,
             proof([kill, *([ended] if ended else [])]),
+            proposal,
+            risk,
             fetch_next=fetch,
         )
+
+
+# A container that was killed early, because the kubelet that waited for its end restarted.
+
+
+_KILLS_ALONE = {known.id_scheme: known for known in KNOWN if known.kills_alone_before != FIRST}
+CALLER_LEFT = "is cancelled"
+"""How the error of a wait ends, if the caller went away."""
+AT_START = 5.0
+"""Seconds after its start in which a kubelet reports the containers that ended while it was away."""
+WORTH = 10.0
+"""Seconds of a grace period whose loss is reported."""
+NEEDS_LATER = 26
+"""The first minor that does not run with such a runtime: it speaks CRI v1 only."""
+
+
+def _killed_at_restart(facts: Facts, minor: int | None) -> Iterator[Finding]:
+    pods, names = _containers(facts)
+    waits = {
+        (wait.clock, wait["id"]): wait for wait in facts.of(Kind.WAIT_ENDED) if wait["error"].endswith(CALLER_LEFT)
+    }
+    starts = [start for start in facts.of(Kind.START) if start.at is not None]
+    deaths: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    kills: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in facts.of(Kind.DIED):
+        deaths[fact.clock, fact["id"]].append(fact)
+    for fact in facts.of(Kind.KILL):
+        kills[fact.clock, fact["id"]].append(fact)
+    for (clock, id_), asked in kills.items():
+        kill = asked[-1]
+        runtime = _KILLS_ALONE.get(kill["scheme"])
+        due = _at(kill) + _number(kill["grace"])
+        if runtime is None or kill.at is None:
+            continue
+        wait = waits.get((clock, id_))
+        died = next((death for death in deaths[clock, id_] if _at(death) >= _at(kill)), None)
+        start = next(
+            (each for each in starts if each.clock == clock and died and _at(kill) < _at(each) <= _at(died)), None
+        )
+        ended = wait or (died if start and died and _at(died) - _at(start) <= AT_START else None)
+        if (
+            ended is None
+            or not _at(kill) < _at(ended) < due - WORTH
+            or (wait is None and not _may_kill(facts, kill, runtime, minor))
+        ):
+            continue
+        name = kill["container"] or names.get(id_, "") or id_[:12]
+        pod = kill["pod"] or pods.get(id_, "")
+        before = ".".join(map(str, runtime.kills_alone_before))
+        cause = (
+            f"container {name}{f' of pod {pod}' if pod else ''} ended {seconds_text(_at(ended) - _at(kill))} into its grace period of {kill['grace']} s, "
+            f"when the kubelet that had asked for it restarted. "
+        )
+        cause += (
+            f"The runtime stopped waiting and killed it at once, as {runtime.runtime.value} before {before} does. Upgrade it; until then restart no kubelet while pods end."
+            if wait
+            else f"{runtime.runtime.value} before {before} kills such a container at once. It may also have ended by itself while the kubelet was away."
+        )
+        shown = [kill, *([wait] if wait else []), *([start] if start else []), *([died] if died else [])]
+        yield Finding(
+            "killed-at-kubelet-restart", Confidence.CERTAIN if wait else Confidence.UNKNOWN, nodes_of([kill]), since([ended]), cause, proof(shown),
+            fetch_next="" if wait else "the runtime's version, and its log of that moment: `An error occurs during waiting for container`",
+        )  # fmt: skip
+
+
+def _may_kill(facts: Facts, kill: Fact, runtime: Description, minor: int | None) -> bool:
+    """Whether the runtime's version, as far as it is known, is one that kills such containers."""
+    if minor is not None and minor >= NEEDS_LATER:
+        return False
+    printed = [each["version"] for each in facts.of(Kind.RUNTIME) if each.node in ("", kill.node) and each["version"]]
+    version = parse(printed[-1]) if printed else None
+    return version is None or version.number < runtime.kills_alone_before
 
 
 # A preStop hook that ran twice for one container.

@@ -6,13 +6,13 @@ import json
 import re
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import read_yaml
-from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, MOST_FACTS, Fact, SourceLine
+from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, MOST_FACTS, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.log_lines import moment
 from rollout.features.diagnose.rules.messages import container_of
 from rollout.features.diagnose.rules.pod_events import event_found, shows_something
@@ -34,9 +34,13 @@ _BLANK = re.compile(r"[\s,\]}]*")
 
 @dataclass(slots=True)
 class DocumentReader:
-    """Events of a JSON or YAML document, one at a time: a long list needs no more memory than a short one."""
+    """Events of a JSON or YAML document, one at a time: a long list needs no more memory than a short one.
+
+    ``latest``: the file was not changed after it, so nothing of it was printed later.
+    """
 
     file: str
+    latest: float | None = None
     unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
     left_out: int = 0
@@ -69,7 +73,7 @@ class DocumentReader:
             return None
         self.read += 1
         if isinstance(event, dict):
-            yield from _facts(event, self.file, self.read)
+            yield from self._printed(_facts(event, self.file, self.read))
         return end
 
     def yaml(self, pieces: Iterable[bytes]) -> Iterator[Fact]:
@@ -94,7 +98,13 @@ class DocumentReader:
             self.unread = self.unread.and_(self.file, number, text)
             return
         self.read += 1
-        yield from _facts(event, self.file, number)
+        yield from self._printed(_facts(event, self.file, number))
+
+    def _printed(self, facts: Iterator[Fact]) -> Iterator[Fact]:
+        """A pod that is being deleted says nothing of the time at which it was printed: the file does."""
+        for fact in facts:
+            known = fact.kind is Kind.ACCEPTED and self.latest is not None
+            yield replace(fact, fields={**fact.fields, "printed": str(self.latest)}) if known else fact
 
 
 def _yaml_events(pieces: Iterable[bytes]) -> Iterator[str]:

@@ -51,11 +51,12 @@ class Kind(StrEnum):
     HOOK = auto()  # pod, container, id: a preStop hook starts
     HOOK_DONE = auto()  # pod, container, id
     KILL = auto()  # pod, container, id, scheme (of the id, as ``docker``), grace, override ("yes" or "")
-    EVICTS = auto()  # the kubelet decides to evict pods
+    EVICTS = auto()  # pod ("" if not printed): the kubelet decides to evict pods
     KILLED = auto()  # pod, container, id: StopContainer returned without an error
     DIED = auto()  # pod, id: the kubelet saw that a container had ended
     NAMED = auto()  # pod, container, id: which container an id is
-    TROUBLE = auto()  # id, of, pod: the kubelet cannot go on, see ``repeated``
+    TROUBLE = auto()  # id, of, pod, cid (container), by, away: the kubelet cannot go on, see ``troubles``
+    WAIT_ENDED = auto()  # id, error: the runtime no longer waits for the end of a container
     PLEG = auto()  # elapsed, threshold
     CGROUP_V1 = auto()  # error
     CHANGED = auto()  # pod, container: a container restarts because its definition changed
@@ -65,7 +66,8 @@ class Kind(StrEnum):
     HELD = auto()  # pod: it waits for its network or for a volume, and not yet for an image
     ARRIVED = auto()  # pod: the kubelet received it as a new pod
     CREATED = auto()  # pod: the API has the pod since then
-    ACCEPTED = auto()  # pod, grace, finalizers: the API accepted the pod's deletion
+    ACCEPTED = auto()  # pod, grace, finalizers, running, ended (containers, of a pod with a node), printed (the latest time at which it was): the API accepted the pod's deletion
+    CHANGED_STATE = auto()  # pod: the newest time of its status
     WAITING = (
         auto()
     )  # pod, container, image, reason: the container does not run yet; ``at``: when the pod came to the node

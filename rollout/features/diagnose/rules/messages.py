@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rollout.features.diagnose.rules.facts import BareFact, Kind
 from rollout.features.diagnose.rules.pod_events import event_found
-from rollout.features.diagnose.rules.troubles import trouble_in
+from rollout.features.diagnose.rules.troubles import NOT_KILLED, RepeatedTrouble, runtime_call, stop_call, troubles_in
 from rollout.kubelet.runtimes.description import PullStep
 from rollout.kubelet.runtimes.known import KNOWN
 
@@ -51,6 +51,7 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.KILL, "Killing container ", rf"{_ID}(?P<override>, but using) (?:a )?(?P<grace>-?\d+) second grace period override"),
     (Kind.KILL, "Killing container ", rf"{_ID} with (?:a )?(?P<grace>-?\d+) second grace period"),
     (Kind.KILLED, "Container ", rf"{_ID} exited normally"),
+    (Kind.EVICTS, "eviction manager: must evict pod(s) to reclaim ", r"\S+"),
     (Kind.PULL_FAILED, "Pull image ", rf"{_IMAGE} failed: (?P<error>.*)"),
     (Kind.START, "Version: ", r"(?P<version>v?1\.\d+\.\d+\S*)"),
     (Kind.FLAG, "FLAG: --", r'(?P<flag>[\w-]+)="(?P<value>.*)"'),
@@ -180,9 +181,7 @@ def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
     text = f"{message} {keys.get('err', '')} {keys.get('condition', '')}"
     if match := _PLEG.search(text):
         yield BareFact(Kind.PLEG, match.groupdict())
-    trouble, _ = trouble_in(keys.get("err", ""))
-    if trouble:
-        yield BareFact(Kind.TROUBLE, {"id": trouble, "of": "", "pod": ""})
+    yield from (_trouble(trouble) for trouble in troubles_in(keys.get("err", "") or _SKIPPING.sub("", message)))
     if _CGROUP in text:
         yield BareFact(Kind.CGROUP_V1, {"error": text[text.index(_CGROUP) :]})
     if message in ("command failed", "Failed to run kubelet"):
@@ -191,6 +190,8 @@ def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.FATAL, {"error": message.partition(": ")[2]})
 
 
+_OLD_SYNC = re.compile(r"Error syncing pod [^ ]{1,64} \(\"[^\"]{1,400}\"\), skipping: ")
+_SKIPPING = re.compile(r"[Ss]kipping pod synchronization - ")
 _HOLDING = ("CreatePodSandbox", "unmounted volumes", "unattached volumes")
 
 
@@ -198,9 +199,9 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
     error = keys.get("err", "") or message
     old = _OLD_POD.search(message)
     pod = keys.get("pod", "") or (f"{old['namespace']}/{old['name']}" if old else "")
-    trouble, of = trouble_in(error)
-    if trouble:
-        yield BareFact(Kind.TROUBLE, {"id": trouble, "of": of, "pod": pod})
+    troubles = [_trouble(trouble, pod) for trouble in troubles_in(_OLD_SYNC.sub("", error))]
+    yield from troubles
+    if troubles:
         return
     match = _SYNC.search(error)
     if match is None:
@@ -249,6 +250,7 @@ _ENDED_BY = (
     "Failed to load kubelet config file", "Failed to parse kubelet flag", "Failed to validate kubelet flags",
     "Failed to validate kubelet configuration", "Failed to set feature gates from initial flags-based config",
     "Failed to set feature gates from initial flags and config file", "Failed to construct kubelet dependencies",
+    "Failed to listen and serve",
 )  # fmt: skip
 """Errors behind which a kubelet from 1.21 on ends at once with status 1: pkg/kubelet/kubelet.go, cmd/kubelet/app/server.go."""
 
@@ -259,9 +261,71 @@ def _ended_by(message: str, keys: Fields) -> Iterator[BareFact]:
 
 
 def _operation(message: str, _keys: Fields) -> Iterator[BareFact]:
-    trouble, of = trouble_in(message)
+    yield from (_trouble(trouble) for trouble in troubles_in(message))
+
+
+def _trouble(trouble: RepeatedTrouble, pod: str = "", container: str = "") -> BareFact:
+    return BareFact(Kind.TROUBLE, {**trouble.fields, "pod": pod, "cid": container})
+
+
+_CALL = re.compile(
+    r"(?P<call>\w{4,40})(?: with filter(?: (?:&?\w{1,40}\{.{0,600}\}|nil|<nil>))?)? from (?:runtime|image) service failed(?:: (?P<error>.*))?",
+    re.DOTALL,
+)
+
+
+def _called(message: str, keys: Fields) -> Iterator[BareFact]:
+    """A list of the runtime, or its status, that failed."""
+    if match := _CALL.fullmatch(message):
+        trouble = runtime_call(match["call"], match["error"] or keys.get("err", ""))
+        yield from [_trouble(trouble)] if trouble else []
+
+
+def _unsound(message: str, keys: Fields) -> Iterator[BareFact]:
+    trouble = runtime_call("Status", keys.get("err", "") or message.partition("failed: ")[2])
+    yield from [_trouble(trouble)] if trouble else []
+
+
+_STOPPED = re.compile(
+    r"(?:StopContainer \"(?P<id>[0-9a-f]{6,64})\" from runtime service failed|"
+    r"Container \"\w[\w.-]{0,40}://(?P<id2>[0-9a-f]{6,64})\" termination failed with gracePeriod -?\d{1,9}): (?P<error>.*)",
+    re.DOTALL,
+)
+
+
+def _not_stopped(message: str, keys: Fields) -> Iterator[BareFact]:
+    """A container that the runtime did not stop: as the kubelet's client of the runtime and its manager report it."""
+    id_ = (re.search(r"([0-9a-f]{6,64})\W*$", keys.get("containerID", "")) or [""])[0].rstrip('"}')
+    error, by = keys.get("err", ""), "call"
+    if old := _STOPPED.fullmatch(message):
+        id_, error = old["id"] or old["id2"], old["error"]
+        by = "call" if old["id"] else "manager"
+    elif keys.get("containerName"):
+        by = "manager"
+    trouble = stop_call(keys.get("containerName", ""), error) if id_ and error else None
     if trouble:
-        yield BareFact(Kind.TROUBLE, {"id": trouble, "of": of, "pod": ""})
+        fact = _trouble(trouble, keys.get("pod", ""), id_)
+        yield BareFact(fact.kind, {**fact.fields, "by": by})
+
+
+_RUNTIME_STOP = re.compile(
+    r'StopContainer for "(?P<id>[0-9a-f]{6,64})" failed|Container (?P<id2>[0-9a-f]{12,64}) failed to exit within \d{1,6} ?s(?:econds)? of kill - trying direct SIGKILL'
+)
+_CANCELLED = re.compile(
+    r'An error occurs during waiting for container "(?P<id>[0-9a-f]{6,64})" to be (?:stopped|killed)'
+)
+
+
+def _runtime_stop(message: str, _keys: Fields) -> Iterator[BareFact]:
+    """The same from the runtime's own log."""
+    if match := _RUNTIME_STOP.fullmatch(message):
+        yield _trouble(RepeatedTrouble(NOT_KILLED, by="runtime"), "", match["id"] or match["id2"])
+
+
+def _wait_cancelled(message: str, keys: Fields) -> Iterator[BareFact]:
+    """Its error, which is a key of the line, tells a cancelled wait from one that is over."""
+    if match := _CANCELLED.fullmatch(message):
+        yield BareFact(Kind.WAIT_ENDED, {"id": match["id"], "error": keys.get("error", "")})
 
 
 def _status(message: str, _keys: Fields) -> Iterator[BareFact]:
@@ -290,6 +354,14 @@ def _pleg_died(_message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.DIED, {"pod": keys.get("pod", ""), "id": match[1]})
 
 
+def _container(message: str, keys: Fields) -> Iterator[BareFact]:
+    """Up to 1.20: it did not end, or it did."""
+    if "termination failed" in message:
+        yield from _not_stopped(message, keys)
+    else:
+        yield from _worded(message)
+
+
 _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = (
     ("Event(v1.ObjectReference", _old_event),
     ("Event occurred", _event),
@@ -310,14 +382,26 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("Failed to run kubelet", _errors),
     ("kubelet is configured to not run", _errors),
     *((begins, _ended_by) for begins in _ENDED_BY),
+    ("Container runtime sanity check failed", _unsound),
+    *(
+        (call, _called)
+        for call in ("ListContainers", "ListPodSandbox", "ListImages", "Status from runtime", "Version from runtime")
+    ),
+    ("StopContainer for ", _runtime_stop),
+    ("StopContainer", _not_stopped),
+    ('Container "', _container),
+    ("Container termination failed", _not_stopped),
+    ("Kill container failed", _not_stopped),
+    ("killContainer for pod failed", _not_stopped),
+    ("An error occurs during waiting for container ", _wait_cancelled),
 )
 
 _EVENT_WORDS = (
-    "KillContainerError", "reserve container name",
+    "KillContainerError", "KillPodSandboxError", "reserve container name", "reserve sandbox name", "error reserving ", "low on resource",
     "ack-off pulling image ", "ulling image ", "uccessfully pulled image ", "ailed to pull image ", "definition changed", "spec hash changed",
     "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
 )  # fmt: skip
-_STATE_WORDS = ("pleg was last seen active", "container runtime is down", _CGROUP)
+_STATE_WORDS = ("pleg was last seen active", "container runtime is down", "container runtime status check", _CGROUP)
 _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "Event(v1.ObjectReference": _EVENT_WORDS,
     "Event occurred": _EVENT_WORDS,
@@ -326,9 +410,18 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
         "ErrImagePull",
         *_HOLDING,
         "KillContainerError",
+        "KillPodSandboxError",
         "reserve container name",
+        "reserve sandbox name",
+        "error reserving ",
     ),
-    'Operation for "': ("UnmountVolume.TearDown",),
+    'Operation for "': ("UnmountVolume.TearDown", "UnmountDevice"),
+    "ListContainers": ("service failed",),
+    "ListPodSandbox": ("service failed",),
+    "ListImages": ("service failed",),
+    "StopContainer": ("service failed",),
+    "StopContainer for ": ("failed",),
+    'Container "': ("exited normally", "termination failed"),
     "container &Container{Name:": ("ErrImagePull",),
     "Unhandled Error": ("ErrImagePull",),
     "SyncLoop (PLEG): ": ("ContainerDied",),

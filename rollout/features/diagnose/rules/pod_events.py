@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rollout.features.diagnose.rules.facts import BareFact, Kind
-from rollout.features.diagnose.rules.troubles import trouble_in
+from rollout.features.diagnose.rules.troubles import troubles_in
 
 _PULLED = re.compile(
     r'Successfully pulled image "(?P<image>[^"]+)"(?: in (?P<took>[\d.hmnuµs]+))?(?: \((?P<waited>\S+) including waiting\))?'
@@ -31,9 +31,10 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
     if _REJECTIONS.fullmatch(reason):
         yield BareFact(Kind.REJECTED, about | {"reason": reason, "message": message})
         return
-    trouble, of = trouble_in(message) if reason in ("Failed", "FailedKillPod") else ("", "")
-    if trouble:
-        yield BareFact(Kind.TROUBLE, {"id": trouble, "of": of, "pod": pod})
+    error = message.removeprefix("Error syncing pod, skipping: ") if reason == "FailedSync" else message
+    troubles = list(troubles_in(error)) if reason in _OF_TROUBLE else []
+    yield from (BareFact(Kind.TROUBLE, {**trouble.fields, "pod": pod, "cid": ""}) for trouble in troubles)
+    if troubles:
         return
     if (simple := _SIMPLE.get(reason)) is not None:
         yield BareFact(simple, about)
@@ -63,8 +64,10 @@ _SIMPLE = {
     "FailedMount": Kind.HELD,
     "FailedAttachVolume": Kind.HELD,
     "Created": Kind.RAN,
+    "Evicted": Kind.EVICTS,
 }
-_REASONS = frozenset({"Starting", "FailedKillPod", *_SIMPLE, *(reason for reason, _, _ in _EVENTS)})
+_OF_TROUBLE = frozenset({"Failed", "FailedKillPod", "FailedSync", "FailedCreatePodSandBox"})
+_REASONS = frozenset({"Starting", *_OF_TROUBLE, *_SIMPLE, *(reason for reason, _, _ in _EVENTS)})
 
 
 def is_rejection(reason: str) -> bool:

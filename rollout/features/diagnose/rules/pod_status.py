@@ -23,15 +23,16 @@ def pod_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
     """``number``: the pod's place in the list. What is not as the API writes it is passed over."""
     meta, spec, status = (_map(document.get(key)) for key in ("metadata", "spec", "status"))
     pod, node = f"{_word(meta, 'namespace')}/{_word(meta, 'name')}", _word(spec, "nodeName")
-    for at, found in (*_life(pod, meta, status), *_containers(pod, spec, status)):
+    for at, found in (*_life(pod, meta, status, placed=bool(node)), *_containers(pod, spec, status)):
         text = printable(f"Pod {pod}: {_TOLD[found.kind].format_map(found.fields)}", LONGEST_TEXT)
         yield Fact(found.kind, at, node, API_CLOCK, SourceLine(file, number, text), found.fields)
 
 
 _Timed = tuple[float | None, BareFact]
+_STATUSES = ("initContainerStatuses", "containerStatuses")
 
 
-def _life(pod: str, meta: Document, status: Document) -> Iterator[_Timed]:
+def _life(pod: str, meta: Document, status: Document, *, placed: bool) -> Iterator[_Timed]:
     created, deleted = moment(_word(meta, "creationTimestamp")), moment(_word(meta, "deletionTimestamp"))
     if created is not None:
         yield created, BareFact(Kind.CREATED, {"pod": pod})
@@ -39,7 +40,16 @@ def _life(pod: str, meta: Document, status: Document) -> Iterator[_Timed]:
     if deleted is not None:  # the API writes when the grace period ends
         seconds = grace if isinstance(grace, int) else 0
         held = ", ".join(name for name in _list(meta.get("finalizers")) if isinstance(name, str))
-        yield deleted - seconds, BareFact(Kind.ACCEPTED, {"pod": pod, "grace": str(seconds), "finalizers": held})
+        states = (
+            {}
+            if not placed
+            else {
+                "running": ", ".join(_in_state(status, "running")),
+                "ended": ", ".join(_in_state(status, "terminated")),
+            }
+        )
+        fields = {"pod": pod, "grace": str(seconds), "finalizers": held, **states}
+        yield deleted - seconds, BareFact(Kind.ACCEPTED, fields)
     if is_rejection(_word(status, "reason")):
         yield (
             None,
@@ -47,6 +57,27 @@ def _life(pod: str, meta: Document, status: Document) -> Iterator[_Timed]:
                 Kind.REJECTED, {"pod": pod, "reason": _word(status, "reason"), "message": _word(status, "message")}
             ),
         )
+
+
+def _in_state(status: Document, state: str) -> Iterator[str]:
+    """The containers in this state."""
+    for key in _STATUSES:
+        for each in map(_map, _list(status.get(key))):
+            if state in _map(each.get("state")):
+                yield _word(each, "name")
+
+
+def _newest(status: Document) -> float | None:
+    """The newest time of the pod's status: the pod was printed after it."""
+    times = [moment(_word(each, "lastTransitionTime")) for each in map(_map, _list(status.get("conditions")))]
+    for key in _STATUSES:
+        for each in map(_map, _list(status.get(key))):
+            state = _map(each.get("state"))
+            times += [
+                moment(_word(_map(state.get(name)), at))
+                for name, at in (("running", "startedAt"), ("terminated", "finishedAt"))
+            ]
+    return max((at for at in times if at is not None), default=None)
 
 
 def _containers(pod: str, spec: Document, status: Document) -> Iterator[_Timed]:
@@ -59,7 +90,10 @@ def _containers(pod: str, spec: Document, status: Document) -> Iterator[_Timed]:
         (moment(_word(each, "lastTransitionTime")) for each in map(_map, _list(status.get("conditions")))
          if (each.get("type"), each.get("status")) == ("PodScheduled", "True")), None,
     )  # fmt: skip
-    for key in ("initContainerStatuses", "containerStatuses"):
+    newest = _newest(status)
+    if newest is not None:
+        yield newest, BareFact(Kind.CHANGED_STATE, {"pod": pod})
+    for key in _STATUSES:
         for each in map(_map, _list(status.get(key))):
             name, state = _word(each, "name"), _map(each.get("state"))
             about = {"pod": pod, "container": name}
@@ -95,6 +129,7 @@ _TOLD = {
     Kind.PULL_FAILED: "container {container} waits: ErrImagePull, image {image}: {error}",
     Kind.BACK_OFF: "container {container} waits: ImagePullBackOff, image {image}",
     Kind.ENDED: "container {container} ended with status {status}",
+    Kind.CHANGED_STATE: "its status last changed",
 }
 
 

@@ -54,9 +54,9 @@ class FileReading:
             return
         everything = chain(first, pieces)
         if _JSON_LIST.match(head) and not any(mark in head for mark in _OF_A_LOG):
-            yield from self._document(DocumentReader(self.file), everything, in_json=True)
+            yield from self._document(DocumentReader(self.file, latest.timestamp()), everything, in_json=True)
         elif _YAML_LIST.match(head):
-            yield from self._document(DocumentReader(self.file), everything, in_json=False)
+            yield from self._document(DocumentReader(self.file, latest.timestamp()), everything, in_json=False)
         else:
             yield from self._log(everything, latest)
         if not self.read - self.blank:

@@ -1,65 +1,125 @@
 """Messages of a kubelet that cannot go on: a runtime that is down, a container or a volume that does not end.
 
 Each is known by its whole form. Sources: the kubelet's pkg/kubelet/{kubelet,runtime,kuberuntime/kuberuntime_container,
-kuberuntime/kuberuntime_manager}.go and pkg/volume/util/nestedpendingoperations/nestedpendingoperations.go, 1.20 to 1.36;
-containerd pkg/registrar/registrar.go.
+kuberuntime/kuberuntime_manager}.go, pkg/kubelet/remote/remote_runtime.go and
+pkg/volume/util/nestedpendingoperations/nestedpendingoperations.go, 1.10 to 1.36; containerd pkg/registrar/registrar.go and
+internal/cri/server/container_stop.go; CRI-O server/container_create.go; cri-client pkg/remote_runtime.go.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from rollout.core.model.frozen import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class RepeatedError:
-    """``form``: the error, whole; its groups are fields. ``cause``: of what they name. ``once``: whether one report is enough."""
-
-    id: str
-    form: re.Pattern[str]
-    cause: str
-    fetch: str
-    once: bool = False
-
-
-REPEATED = (
-    RepeatedError(
-        "runtime-down",
-        re.compile(r"(?:.*[\[,] ?)?container runtime is down(?:[\],].*)?"),
-        "the container runtime does not answer the kubelet: by the kubelet's own check it has been down for at least 30 s. Pods neither start nor end.",
-        "the runtime's log before that time, and its state: systemctl status; a runtime that hangs is restarted, which keeps running containers if its unit has KillMode=process",
-        once=True,
-    ),
-    RepeatedError(
-        "container-not-killed",
-        re.compile(r'(?:error killing pod: )?failed to "KillContainer" for "(?P<of>[\w.-]+)" with KillContainerError: .*'),
-        "the runtime cannot end container {of}: each try fails. One known reason is a process in an uninterruptible wait for a disk or a mount, which SIGKILL does not end. A longer grace period does not help.",
-        "on the node: the state of the container's processes (`ps -o pid,stat,wchan`, D is such a wait) and the runtime's log of StopContainer",
-    ),
-    RepeatedError(
-        "container-name-reserved",
-        re.compile(r'(?:failed to "StartContainer" for "[\w.-]+" with CreateContainerError: "?|Error: )failed to reserve container name "?(?P<of>[\w.-]+)"?: name .* is reserved for .*'),
-        "the runtime still holds the name {of} for an earlier try to create the container, which the kubelet gave up at its time limit. Known reasons are a slow disk and a runtime that hangs; the image is not one.",
-        "the runtime's log of the first CreateContainer, and the disk's load at that time; a restart of the runtime releases the name",
-    ),
-    RepeatedError(
-        "volume-not-unmounted",
-        re.compile(r'Operation for ".*" failed\. No retries permitted until .* Error: UnmountVolume\.TearDown failed for volume "(?P<of>[^"]+)".*', re.DOTALL),
-        "volume {of} cannot be unmounted, so its pod does not leave the API. No grace period changes it.",
-        "which process or mount still uses the volume on the node: findmnt and fuser -vm of its path",
-    ),
-)  # fmt: skip
-
-
 LONGEST = 4096
 """Characters of an error that are read."""
+RUNTIME, NOT_KILLED, NOT_STOPPED = "runtime-down", "container-not-killed", "sandbox-not-stopped"
+RESERVED, MOUNTED = "container-name-reserved", "volume-not-unmounted"
 
 
-def trouble_in(error: str) -> tuple[str, str]:
-    """The id of the trouble that this error reports, and what it is about; ``("", "")``: it is none of these."""
+@dataclass(frozen=True, slots=True)
+class RepeatedTrouble:
+    """``of``: what it is about, by name or id. ``by``: which check or call reports it. ``away``: the runtime's socket does not answer."""
+
+    id: str
+    of: str = ""
+    by: str = ""
+    away: str = ""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        return {"id": self.id, "of": self.of, "by": self.by, "away": self.away}
+
+
+_SOCKET = re.compile(
+    r"rpc ?error: code = Unavailable ?desc = connection error: desc = \\{0,8}\"transport: (?:Error while dialing:? )"
+    r"(?:dial unix )?(?P<socket>[\w./-]{1,200}): connect: (?:connection refused|no such file or directory)\\{0,8}\""
+)
+_LATE = re.compile(r"rpc ?error: code = DeadlineExceeded ?desc = (?:context deadline exceeded|stream terminated .*)")
+_DOWN = re.compile(r"(?:\[(?P<others>[^\[\]]{0,400}, )?)?container runtime is down(?P<more>, [^\[\]]{0,400})?\]?")
+_NOT_YET = re.compile(r"\[?container runtime status check may not have completed yet(?:[,\]].*)?")
+_KILL = re.compile(
+    r'failed to "Kill(?P<what>Container|PodSandbox)" for "(?P<of>[\w.-]{1,253})" with Kill(?:Container|PodSandbox)Error: (?P<why>[^\n]{0,4000})'
+)
+_BEFORE = re.compile(r"(?:error killing pod: )?\[?")
+_NETWORK = re.compile(
+    r'"?rpc error: code = \w+ desc = (?:\[?failed to destroy network for sandbox |networkPlugin \S{1,40} failed to teardown pod )'
+)
+_RESERVED = (
+    re.compile(r'failed to reserve (?:container|sandbox) name "(?P<of>[\w.-]+)"(?:; check if another \w+ request is in progress)?: name "[\w.-]+" is reserved for .*'),
+    re.compile(
+        r"(?:Kubelet may be retrying requests that are timing out in \S{1,20} due to system load[.:]? (?:Currently at stage [\w ]{1,60}: )?(?:context deadline exceeded: )?)?"
+        r"error reserving (?:ctr|pod) name (?P<of>[\w.-]+) for id [0-9a-f]+: name is reserved"
+    ),
+)  # fmt: skip
+_BEFORE_RESERVED = re.compile(
+    r"(?:failed to \"(?:StartContainer|CreatePodSandbox)\" for \"[^\"]{1,253}\" with \w{1,40}: \"?|Error: |Failed to create pod sandbox: )?"
+    r"(?:Failed to create sandbox for pod \"[^\"]{1,253}\": )?(?:rpc error: code = \w{1,20} desc = )?"
+)
+_OPERATION = re.compile(
+    r'Operation for ".*" failed\. No retries permitted until .* Error: "?(?P<what>UnmountVolume\.TearDown|UnmountDevice) failed for volume "(?P<of>[^"]+)".*',
+    re.DOTALL,
+)
+
+
+def troubles_in(error: str) -> Iterator[RepeatedTrouble]:
+    """The troubles that this error of a pod, of a volume or of the kubelet itself reports."""
     plain = re.sub(r"^spec\.\w+\{[^}]*\}: ", "", re.sub(r'(?<!\\)\\{1,64}"', '"', error[:LONGEST]).strip())
-    for trouble in REPEATED:
-        if match := trouble.form.fullmatch(plain):
-            return trouble.id, match.groupdict().get("of") or ""
-    return "", ""
+    if down := _DOWN.fullmatch(plain):
+        # Before 1.13 it is always in brackets, and is printed at each start, before the first check of the runtime.
+        alone = plain.startswith("[") and not down["others"] and not down["more"]
+        yield RepeatedTrouble(RUNTIME, by="brackets" if alone else "kubelet")
+    elif _NOT_YET.fullmatch(plain):
+        yield RepeatedTrouble(RUNTIME, by="status")
+    elif match := _OPERATION.fullmatch(plain):
+        yield RepeatedTrouble(MOUNTED, match["of"], by=match["what"])
+    elif found := _reserved(plain):
+        yield found
+    else:
+        yield from _kills(plain)
+
+
+def _reserved(plain: str) -> RepeatedTrouble | None:
+    before = _BEFORE_RESERVED.match(plain)
+    rest = plain[before.end() :].rstrip('"') if before else plain
+    match = next((match for form in _RESERVED if (match := form.fullmatch(rest))), None)
+    return RepeatedTrouble(RESERVED, match["of"]) if match else None
+
+
+def _kills(plain: str) -> Iterator[RepeatedTrouble]:
+    """The first error stands at the beginning, the others of a list behind a comma."""
+    before = _BEFORE.match(plain)
+    at = before.end() if before else 0
+    while (match := _KILL.match(plain, at)) is not None:
+        own, comma, _ = match["why"].partition(', failed to "Kill')
+        away = _SOCKET.search(own)
+        if match["what"] == "Container":
+            yield RepeatedTrouble(NOT_KILLED, match["of"], by="pod", away=away["socket"] if away else "")
+        else:
+            by = "network" if _NETWORK.match(own) else "pod"
+            yield RepeatedTrouble(NOT_STOPPED, match["of"], by=by, away=away["socket"] if away else "")
+        if not comma:
+            following = plain.find('\n, failed to "Kill', at)
+            if following < 0:
+                return
+            at = following + 3
+        else:
+            at = match.start("why") + len(own) + 2
+
+
+def runtime_call(call: str, error: str) -> RepeatedTrouble | None:
+    """A call of the runtime that failed because nothing answers: a list, or its status."""
+    plain = error[:LONGEST]
+    if away := _SOCKET.search(plain):
+        return RepeatedTrouble(RUNTIME, call, by="socket", away=away["socket"])
+    return RepeatedTrouble(RUNTIME, call, by="late") if _LATE.fullmatch(plain) else None
+
+
+def stop_call(container: str, error: str) -> RepeatedTrouble | None:
+    """StopContainer failed. A container that is gone already has ended."""
+    if re.match(r"rpc ?error: code = NotFound ", error):
+        return None
+    away = _SOCKET.search(error[:LONGEST])
+    return RepeatedTrouble(NOT_KILLED, container, by="call", away=away["socket"] if away else "")

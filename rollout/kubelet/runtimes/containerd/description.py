@@ -271,6 +271,7 @@ CONTAINERD = Description(
     logs=_LOGS,
     id_scheme="containerd",
     negative_grace="containerd kills at once, without the time that the pod asked for (kubernetes#118172)",
+    kills_alone_before=(1, 2, 6),  # containerd/cri#1098
     cuts=_CUTS,
     traps=_TRAPS,
     stand_in=stand_in.RUNTIME,

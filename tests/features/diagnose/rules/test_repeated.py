@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.features.diagnose.rules.finding import Confidence
-from rollout.features.diagnose.rules.troubles import trouble_in
+from rollout.features.diagnose.rules.troubles import troubles_in
 from tests.features.diagnose.rules.logs import found, klog, lines
 from tests.features.diagnose.rules.test_each_finding import AWAY, RESERVED, sync
 
@@ -47,7 +47,7 @@ def test_each_container_and_pod_is_named() -> None:
     ],
 )
 def test_words_in_another_form_are_none(error: str) -> None:
-    assert trouble_in(error) == ("", "")
+    assert list(troubles_in(error)) == []
 
 
 @pytest.mark.parametrize(
