@@ -224,9 +224,9 @@ CALLER_LEFT = "is cancelled"
 AT_START = 5.0
 """Seconds after its start in which a kubelet reports the containers that ended while it was away."""
 WORTH = 10.0
-"""Seconds of a grace period whose loss is reported."""
+"""Seconds that are left of a grace period, from which their loss is reported."""
 NEEDS_LATER = 26
-"""The first minor that does not run with such a runtime: it speaks CRI v1 only."""
+"""The first minor that does not run with such a runtime: it needs CRI v1."""
 
 
 def _killed_at_restart(facts: Facts, minor: int | None) -> Iterator[Finding]:

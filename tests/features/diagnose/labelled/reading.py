@@ -1,10 +1,10 @@
-"""Labelled inputs: what a log or a list of events shows, and who says so. The files beside this one have them.
+"""Labelled inputs: what a log or a list of events shows, with its source. The files beside this one have them.
 
 A case begins with ``=== id`` and has keys, then files behind ``--- name``; ``--- @name`` is a recorded file, and
 ``--- @name 10-20`` its lines from 10 to before 20. The keys:
 
 ``kind``     pulls, queues, ends, starts, volumes, runtimes or healthy
-``source``   who says what is right: an issue, a source, a recording
+``source``   where the right answer is from: an issue, a source, a recording
 ``shows``    ``id [or id] [at most GRADE] | words | words``: a finding that must be there. Words are in its cause or its other
              texts; ``a; b`` needs one of both. A case without it must have no finding.
 ``also``     an id that may be there too
