@@ -12,6 +12,7 @@ at             what must happen on the node: an ``Occasion``
 pods           the property that a pod must have: a ``PodKind``
 stops          what no longer works on the node: a ``Stops``
 remedy         what to do
+signs          how ``rollout diagnose`` sees it: the id of a finding, and words that the finding or its lines then have
 seen           the day on which the source was read
 =============  ======================================================================================================
 
@@ -98,6 +99,7 @@ class Defect:
     remedy: str = ""
     seen: str = ""
     own: bool = False
+    signs: tuple[tuple[str, str], ...] = ()
 
     def has(self, version: Number) -> bool:
         """Whether this version has the defect."""
@@ -183,7 +185,7 @@ def _problem(file: str, message: str, reference: str = "bad-defect") -> Problem:
 
 _TEXTS = ("component", "effect", "source", "remedy", "seen")
 _CHOICES: Mapping[str, type[StrEnum]] = {"at": Occasion, "pods": PodKind, "stops": Stops}
-_KEYS = ("component", "versions", "effect", "source", "when", "at", "pods", "stops", "remedy", "seen")
+_KEYS = ("component", "versions", "effect", "source", "when", "at", "pods", "stops", "remedy", "seen", "signs")
 _NEEDED = _KEYS[:4]
 
 
@@ -207,7 +209,15 @@ def _mistakes(name: str, entry: object) -> Iterator[str]:
         yield "seen is a day, such as 2026-11-25"
     if "versions" in entry and not _are_spans(entry["versions"]):
         yield 'versions is a list of pairs such as ["1.35.0", "1.35.4"] or ["1.36.0", "open"]'
+    if not _are_signs(entry.get("signs", {})):
+        yield f'signs is a table of texts of at most {_LONGEST} characters, such as {{ pull-progress-deadline = "unpacking" }}'
     yield from _wrong_conditions(entry.get("when", {}))
+
+
+def _are_signs(signs: object) -> bool:
+    return isinstance(signs, dict) and all(
+        isinstance(words, str) and 0 < len(words) <= _LONGEST for words in signs.values()
+    )
 
 
 def _wrong_conditions(when: object) -> Iterator[str]:
@@ -244,6 +254,7 @@ def _row(name: str, entry: Mapping[str, Any]) -> Defect:
         stops=Stops(entry["stops"]) if "stops" in entry else None,
         remedy=entry.get("remedy", ""),
         seen=entry.get("seen", ""),
+        signs=tuple(entry.get("signs", {}).items()),
     )
 
 

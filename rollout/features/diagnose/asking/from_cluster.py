@@ -39,6 +39,7 @@ from rollout.features.diagnose.rules.node_journals import (
 from rollout.features.diagnose.rules.not_in_force import not_in_force
 from rollout.features.diagnose.rules.pod_status import pod_facts
 from rollout.features.diagnose.rules.reading import FileReading
+from rollout.kubelet.defects.matching import KUBELET
 from rollout.kubelet.intents import DEADLINE_FLAG
 from rollout.kubelet.node import arguments
 from rollout.kubelet.node.layout import LayoutError
@@ -170,7 +171,7 @@ def diagnose_cluster(found: Symptoms, target: ProposalTarget, pod: str = "") -> 
     target = replace(target, now=found.now)
     journals = [journal for journal in found.journals if not journal.why]
     facts = Facts(max(MOST_FACTS, MOST_OF_NODE * len(journals)))
-    shown = chain(_running_pulls(found.fleet, journals, found.now), _deadlines(found.fleet))
+    shown = chain(_running_pulls(found.fleet, journals, found.now), _deadlines(found.fleet), _versions(found.fleet))
     for fact in chain(found.api.facts, *(journal.facts for journal in journals), shown):
         facts.add(fact)
     facts.left_out += sum(journal.facts.left_out for journal in journals)
@@ -255,6 +256,17 @@ def _deadlines(fleet: FleetSnapshot) -> Iterator[Fact]:
             continue  # the deadline of another program, or nothing is known
         where = SourceLine(f"{node.node}:kubelet", 1, f"its command line: --{flag}={value}")
         yield Fact(Kind.FLAG, None, node.node, API_CLOCK, where, {"flag": flag, "value": value})
+
+
+def _versions(fleet: FleetSnapshot) -> Iterator[Fact]:
+    """The versions of each node's programs: known defects are of exact ones."""
+    for node in fleet.nodes.values():
+        if isinstance(node, Snapshot):
+            of_runtimes = ((each.runtime.value, each.version(node.runtimes)) for each in KNOWN)
+            printed = {KUBELET: node.kubelet_version, **{name: found.text for name, found in of_runtimes if found}}
+            for program, version in printed.items():
+                where = SourceLine(f"{node.node}:agent", 1, f"{program} {version}")
+                yield Fact(Kind.VERSION, None, node.node, API_CLOCK, where, {"by": program, "version": version})
 
 
 def _silent(found: Symptoms) -> Iterator[NotRead]:

@@ -11,6 +11,7 @@ from rollout.features.diagnose.rules.endings import ending_findings
 from rollout.features.diagnose.rules.facts import Facts, Kind
 from rollout.features.diagnose.rules.finding import Confidence, Finding, ProposalTarget, merged
 from rollout.features.diagnose.rules.hanging_pulls import hanging_findings
+from rollout.features.diagnose.rules.known_defects import with_defects
 from rollout.features.diagnose.rules.node_starts import start_findings
 from rollout.features.diagnose.rules.pod_timelines import PodTimeline, pod_timelines
 from rollout.features.diagnose.rules.pull_failures import (
@@ -122,7 +123,7 @@ def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReadi
 def _findings(here: Facts, target: ProposalTarget) -> tuple[Finding, ...]:
     target = target if target.minor is not None else replace(target, minor=_minor(here))
     pulls = pulls_of(here)
-    return (
+    found = (
         *queue_findings(here, pulls, target),
         *hanging_findings(here, pulls, target),
         *deadline_findings(here, pulls, target),
@@ -134,6 +135,7 @@ def _findings(here: Facts, target: ProposalTarget) -> tuple[Finding, ...]:
         *repeated_findings(here),
         *staying_findings(here, target),
     )
+    return tuple(with_defects(found, here))
 
 
 OF_OTHERS = (

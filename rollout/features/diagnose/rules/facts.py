@@ -46,6 +46,7 @@ class Kind(StrEnum):
     PULL_STOPPED = auto()  # image, requests, bytes: what containerd had read of a pull when it ended or was cancelled
     NEXT_HOST = auto()  # host, error: containerd goes on to the next host of an image
     RUNTIME = auto()  # by, version: a runtime started
+    VERSION = auto()  # by, version: of a program on the node, as the node reports it
     DELETED = auto()  # pod: the kubelet received the deletion
     REMOVED = auto()  # pod: the pod left the API
     HOOK = auto()  # pod, container, id: a preStop hook starts

@@ -54,6 +54,7 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.EVICTS, "eviction manager: must evict pod(s) to reclaim ", r"\S+"),
     (Kind.PULL_FAILED, "Pull image ", rf"{_IMAGE} failed: (?P<error>.*)"),
     (Kind.START, "Version: ", r"(?P<version>v?1\.\d+\.\d+\S*)"),
+    (Kind.VERSION, "Container runtime ", r"(?P<by>[\w-]{1,40}) initialized, version: (?P<version>[^ ,]{1,60}), "),
     (Kind.FLAG, "FLAG: --", r'(?P<flag>[\w-]+)="(?P<value>.*)"'),
     (Kind.NODE, "Successfully registered node ", r"(?P<node>[\w.-]+)"),
     (Kind.NODE, "Attempting to register node ", r"(?P<node>[\w.-]+)"),
@@ -85,6 +86,7 @@ _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
     "Kubelet version": (Kind.START, (("kubeletVersion", "version"),)),
     "Attempting to register node": (Kind.NODE, (("node", "node"),)),
     "Successfully registered node": (Kind.NODE, (("node", "node"),)),
+    "Container runtime initialized": (Kind.VERSION, (("containerRuntime", "by"), ("version", "version"))),
     "command failed": (Kind.FATAL, (("err", "error"),)),
     "Failed to run kubelet": (Kind.FATAL, (("err", "error"),)),
     **{

@@ -16,8 +16,6 @@ OPEN = {
     "handed-09": "the mirror that was asked",
     "queues-stuck-pending": "a queue that was not released",
     "pulls-tag-not-found-old": "words of docker 1.8",
-    "pulls-short-default-1.7": "a known defect that is not named",
-    "starts-panic-parallel-pulls": "a known defect that is not named",
 }
 """What is known to be wrong."""
 
