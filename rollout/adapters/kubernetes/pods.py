@@ -72,7 +72,8 @@ def _ending(container: Json, *, sidecar: bool) -> ContainerEnd:
     sleeps = _number(mapping(hook.get("sleep"), "sleep"), "seconds", 0) or exec_sleep(
         [text(word, "a word") for word in command]
     )
-    return ContainerEnd(_given(container, "name"), bool(hook), max(sleeps, 0), sidecar)
+    acts = bool(hook.get("sleep")) and not command
+    return ContainerEnd(_given(container, "name"), bool(hook), max(sleeps, 0), sidecar, acts)
 
 
 def _given(document: Json, key: str) -> str:

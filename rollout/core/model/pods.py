@@ -19,13 +19,15 @@ BY_HAND = "kubectl uncordon NODE && kubectl annotate node NODE rollout/cordoned-
 @dataclass(frozen=True, slots=True)
 class ContainerEnd:
     """How one container ends. ``hook``: it has a preStop hook; ``hook_sleeps``: how long that surely takes (the seconds
-    of a ``sleep`` handler or command), 0 if not known; ``sidecar``: an init container with ``restartPolicy: Always``.
+    of a ``sleep`` handler or command), 0 if not known; ``sidecar``: an init container with ``restartPolicy: Always``;
+    ``sleep_action``: the hook is the ``sleep`` handler, which kubelets have from some minor on.
     """
 
     name: str
     hook: bool = False
     hook_sleeps: int = 0
     sidecar: bool = False
+    sleep_action: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.app.ports import ApiSources
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.snapshot import FleetSnapshot, Unread
 from rollout.errors import InputError, Problem, RemoteError
 from rollout.kubelet import fields, versions
+from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
@@ -18,19 +21,21 @@ from rollout.kubelet.values import value_at
 NO_KUBECONFIG = "no kubeconfig is named"
 
 
-def explain_on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation, keep: Keep = keep_nothing) -> OnNode:
+def explain_on_node(
+    node: Node, fleet: FleetSnapshot, explanation: Explanation, keep: Keep = keep_nothing, own: Sequence[Defect] = ()
+) -> OnNode:
     """The setting on a node of ``fleet``. ``InputError`` if the node was not read or not understood.
 
-    ``keep`` stores the trace of what rollout fails on.
+    ``own``: known defects of the project. ``keep`` stores the trace of what rollout fails on.
     """
 
     def failed(why: str) -> OnNode:
         raise _error("explaining-failed", f"{node.name}: {why}")
 
-    return attempt(node.name, lambda: _on_node(node, fleet, explanation), failed, keep)
+    return attempt(node.name, lambda: _on_node(node, fleet, explanation, own), failed, keep)
 
 
-def _on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) -> OnNode:
+def _on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation, own: Sequence[Defect]) -> OnNode:
     snapshot = fleet.nodes.get(node.name)
     if snapshot is None:
         raise _error("not-in-snapshot", f"{node.name}: the snapshot does not contain this node")
@@ -44,7 +49,7 @@ def _on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) -> OnNo
         )
         raise _error("kubelet-version-unknown", f"{node.name}: {words}")
     try:
-        return on_node(sources.find(snapshot, version, node), explanation)
+        return on_node(sources.find(snapshot, version, node), explanation, own)
     except LayoutError as error:
         raise _error(error.reference, f"{node.name}: {error}") from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -22,6 +22,7 @@ from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.features.explain.asking import explain_on_node, shown_by
 from rollout.kubelet import versions
+from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.defects.rows import known as known_defects
 from rollout.kubelet.defects.words import row_lines
 from rollout.kubelet.explained.explanation import Explanation, every_name
@@ -78,7 +79,7 @@ def explain(
     found = explanation_of(setting, _minor(kubelet), *_runtime(runtime), own)
     lines, document = explanation_lines(found), ExplanationDocument(found)
     if node_name:
-        here, shown = _on_node(session, cluster, node_name, found, snapshot)
+        here, shown = _on_node(session, cluster, node_name, found, snapshot, own)
         lines = (line for part in (lines, on_node_lines(here, shown)) for line in part)
         document = ExplanationDocument(found, OnNodePart(here, shown))
     elif is_typed("cluster") or snapshot:
@@ -94,7 +95,7 @@ def _print(session: Session, document: object, lines: Iterable[str]) -> None:
 
 
 def _on_node(
-    session: Session, cluster: str | None, name: str, found: Explanation, snapshot: Path | None
+    session: Session, cluster: str | None, name: str, found: Explanation, snapshot: Path | None, own: Sequence[Defect]
 ) -> tuple[OnNode, ConfigzAnswer]:
     if not cluster:
         raise no_cluster()
@@ -103,7 +104,7 @@ def _on_node(
         hint = did_you_mean(name, inventory.nodes)
         raise UsageError("unknown-node", f"{cluster} has no node `{printable(name, 80)}`", hint=hint)
     fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, inventory, (name,))
-    here = explain_on_node(inventory.nodes[name], fleet, found, session.traces.keep)
+    here = explain_on_node(inventory.nodes[name], fleet, found, session.traces.keep, own)
     return here, shown_by(here, inventory, session.sources(), session.kubeconfig)
 
 

@@ -61,6 +61,14 @@ def row_line(row: Defect) -> str:
     return f"{row.component} {row.span}{f' {row.trigger}' if row.trigger else ''}: {row.effect} [{row.id}]"
 
 
+def found_line(found: FoundDefect) -> str:
+    """One line of ``rollout explain SETTING --node``."""
+    row = found.defect
+    unread = f" (may apply: {', '.join(found.unread)} not known)" if found.unread else ""
+    when = f" {row.trigger}" if row.at or row.pods else ""
+    return f"{found.of}{when}: {row.effect}{unread} [{row.id}]"
+
+
 def about(rows: Sequence[Defect], names: frozenset[str]) -> tuple[Defect, ...]:
     """The rows with a condition on one of these settings: a field or a part of it, a flag, a gate, a key of a runtime."""
     return tuple(row for row in rows if any(_of(each.path, names) for each in row.when))

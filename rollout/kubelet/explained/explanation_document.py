@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rollout.core.text.documents import Inline, PrintedKey, Shown
+from rollout.kubelet.defects.matching import FoundDefect
 from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.effects.rows import SettingEffect
 from rollout.kubelet.explained.explanation import Explanation
@@ -41,11 +42,19 @@ _CONFIGZ = Shown(
     (PrintedKey("value", kind=object), "agrees", PrintedKey("not_asked", or_null=True)),
 )
 
+_FOUND = Shown(
+    "A known defect that the node has. ``unread``: what decides it and could not be observed.",
+    (
+        PrintedKey("defect.id", "id"), "of", PrintedKey("defect.span", "versions"), PrintedKey("defect.effect", "effect"),
+        PrintedKey("defect.trigger", "trigger"), PrintedKey("defect.remedy", "remedy"), PrintedKey("defect.source", "source"), "unread",
+    ),
+)  # fmt: skip
 _ON_NODE = Shown(
     "",
     (
         "node", "kubelet", "runtime", PrintedKey("field", or_null=True), PrintedKey("home", or_null=True), PrintedKey("value", kind=object),
         PrintedKey("late", "not_loaded"), PrintedKey("layers", kind=tuple[Annotated[LayerValue, _LAYER], ...]),
+        PrintedKey("defects", "known_defects", kind=tuple[Annotated[FoundDefect, _FOUND], ...]),
     ),
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Value
 from rollout.core.text.terminal import printable
 from rollout.kubelet import fields
-from rollout.kubelet.defects.words import row_line
+from rollout.kubelet.defects.words import found_line, row_line
 from rollout.kubelet.effects.rows import SettingEffect
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.explained.on_node import NOWHERE, OnNode
@@ -30,7 +30,17 @@ class ConfigzAnswer:
 
 
 def on_node_lines(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
-    """Lines for people: the value in force, the layers from low to high, the value in ``/configz``."""
+    """Lines for people: the value in force, the layers from low to high, the value in ``/configz``; the node's known defects."""
+    yield from _values(here, shown)
+    for each in here.defects_of_setting:
+        yield f"  known defect here: {printable(found_line(each), 400)}"
+    others = [each.defect.id for each in here.defects if each not in here.defects_of_setting]
+    if others:
+        begins = f"{'other ' if here.defects_of_setting else ''}known defects of this node's versions and settings"
+        yield f"  {begins}, each with `rollout explain NAME`: {', '.join(others)}"
+
+
+def _values(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
     yield f"on {here.node}, kubelet {here.kubelet}, {here.runtime}"
     if here.home:
         yield f"  home on this node: {here.home}"

@@ -6,14 +6,17 @@ value is as it is written there; the value in force is computed for the whole co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.core.model.settings import Value
-from rollout.kubelet import fields, values
+from rollout.kubelet import fields, node_values, values
 from rollout.kubelet.configuration.config_file import LoadError, document
 from rollout.kubelet.configuration.defaulting import with_file, without_file
 from rollout.kubelet.configuration.outcome import File, Layer
+from rollout.kubelet.defects import matching
+from rollout.kubelet.defects.matching import FoundDefect
+from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, unloaded
@@ -51,11 +54,17 @@ class OnNode:
     value: Value
     layers: tuple[LayerValue, ...]
     home: str = ""
+    defects: tuple[FoundDefect, ...] = ()  # known defects of this node, those about the setting first
+    settings: frozenset[str] = frozenset()  # the defects with a condition on the setting, by their names
     late: tuple[str, ...] = ()  # values in files that the running process has not loaded: ``maxPods: 110 → 1``
 
+    @property
+    def defects_of_setting(self) -> tuple[FoundDefect, ...]:
+        return tuple(each for each in self.defects if each.defect.id in self.settings)
 
-def on_node(here: FitNode, explanation: Explanation) -> OnNode:
-    """The sources of the setting's value on this node."""
+
+def on_node(here: FitNode, explanation: Explanation, own: Iterable[Defect] = ()) -> OnNode:
+    """The sources of the setting's value on this node. ``own``: known defects of the project."""
     over = known.runtime_of(here)
     version = known.describe(over).version(here.snapshot.runtimes)
     runtime = f"{over.value} {version.text}" if version else over.value
@@ -64,7 +73,28 @@ def on_node(here: FitNode, explanation: Explanation) -> OnNode:
     value = value_at(here.outcome.effective, path) if path else layers[-1].value if layers else None
     home = _home(here, explanation)
     late = (*_late_flags(here, _flags(explanation, path)), *_late(here, path, home))
-    return OnNode(here.node.name, here.version.text, runtime, explanation.name, path, value, _won(layers), home, late)
+    about = frozenset(row.id for row in explanation.defects)
+    defects = sorted(_defects(here, own), key=lambda each: each.defect.id not in about)
+    return OnNode(
+        here.node.name,
+        here.version.text,
+        runtime,
+        explanation.name,
+        path,
+        value,
+        _won(layers),
+        home,
+        tuple(defects),
+        about,
+        late,
+    )
+
+
+def _defects(here: FitNode, own: Iterable[Defect]) -> Iterator[FoundDefect]:
+    """Of the node's versions and values. Those of pods it may have: the API server is not asked."""
+    runtime = known.runtime_of(here)
+    found = matching.on_node(here.snapshot, runtime, node_values.now(here), own)
+    yield from matching.with_pods(found, {})
 
 
 def _flags(explanation: Explanation, path: str) -> tuple[str, ...]:

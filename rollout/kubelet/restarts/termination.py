@@ -10,7 +10,8 @@ first (from 1.29). The API server sets the granted period, ``CheckGracefulDelete
   (kubernetes #115817, #117798), and the minimum of 2 s is lost;
 * 1.28: the override comes first, then the hook is deducted, then the minimum of 2 s applies;
 * from 1.29: a pod with sidecars (restartable init containers) ends in order: each of them waits for the others within
-  the same grace period, and all that still wait at its end get the 2 s at the same moment.
+  the same grace period, and all that still wait at its end get the 2 s at the same moment. Before, a preStop
+  hook of the kind ``sleep`` is unknown, and fails at once (KEP-3960).
 
 Hooks and waits are deducted in whole seconds, rounded down: a sidecar with a hook and a wait may get one second twice.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from math import ceil
 
 from rollout.core.model.frozen import dataclass
@@ -61,10 +63,17 @@ class Termination:
 
 def budget(pod: LeavingPod, minor: int) -> Termination:
     """The time that a pod's end may take on a kubelet of this minor; a granted period overrides the pod's own."""
-    ends = [_end(pod, each, minor) for each in pod.containers or (ContainerEnd(""),)]
+    running = tuple(_known(each, minor) for each in pod.containers)
+    ends = [_end(pod, each, minor) for each in running or (ContainerEnd(""),)]
     if minor >= ORDERED and any(container.sidecar for container in pod.containers):
         ends.append(_last(pod))
     return max(ends, key=_length)
+
+
+def _known(container: ContainerEnd, minor: int) -> ContainerEnd:
+    """The container as a kubelet of this minor ends it."""
+    fails = container.sleep_action and minor < ORDERED
+    return replace(container, hook=False, hook_sleeps=0) if fails else container
 
 
 def worst(pods: Iterable[LeavingPod], minor: int) -> tuple[Termination, LeavingPod] | None:
@@ -119,6 +128,8 @@ def _end(pod: LeavingPod, container: ContainerEnd, minor: int) -> Termination:
         rest = f"every container gets at least {FLOOR} s"
     else:
         rest = "the rest of the grace period" if hook else "the grace period"
+    if container.sleep_action and not container.hook:
+        rest += f"; the sleep action of the preStop hook is not known before 1.{ORDERED} and fails at once"
     kind = "sleeps" if container.hook_sleeps else "may use all of the grace period"
     parts = ((hook, f"the preStop hook of {container.name} {kind}"), (given, rest))[0 if hook else 1 :]
     if hook:

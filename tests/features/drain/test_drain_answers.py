@@ -276,7 +276,7 @@ def test_sidecars_and_hooks_that_sleep_are_distinguished(stack: ExitStack, tmp_p
     (pod,) = listed(stack, tmp_path, spec={"containers": [app], "initContainers": [first, proxy]})
     assert pod.containers == (
         ContainerEnd("proxy", hook=True, sidecar=True),
-        ContainerEnd("app", hook=True, hook_sleeps=5),
+        ContainerEnd("app", hook=True, hook_sleeps=5, sleep_action=True),
     )
 
 

@@ -95,6 +95,10 @@ def said(text: str) -> list[str]:
         ('stop = "pulls"', "our-mirror-hangs: unknown key stop; did you mean `stops`?"),
         ('stops = "everything"', "our-mirror-hangs: stops is one of kubelet, pulls"),
         ('at = "noon"', "our-mirror-hangs: at is one of kubelet-restart, runtime-restart, daemon-reload"),
+        (
+            "signs = { image-pull-backoff = 5 }",
+            'our-mirror-hangs: signs is a table of texts of at most 300 characters, such as { pull-progress-deadline = "unpacking" }',
+        ),
         ('seen = "yesterday"', "our-mirror-hangs: seen is a day, such as 2026-11-25"),
         ('remedy = ""', "our-mirror-hangs: remedy is a text of at most 300 characters"),
         ("when = { maxPods = 3 }", "our-mirror-hangs: when is a table of tables"),

@@ -114,9 +114,33 @@ def test_the_home_of_an_intent_is_that_of_the_nodes_runtime() -> None:
 def test_an_intent_without_a_home_gives_the_reason_once() -> None:
     found_ = here(kubeadm(version="1.20.15"), "registryMirrors")
     assert found_.home.startswith("nowhere: dockerd's registry-mirrors covers ")
-    assert [line.strip() for line in on_node_lines(found_, ConfigzAnswer())][1:] == [
-        f"home on this node: {found_.home}"
-    ]
+    told = [line.strip() for line in on_node_lines(found_, ConfigzAnswer())][1:]
+    assert told[0] == f"home on this node: {found_.home}"
+    assert [line for line in told[1:] if "known defects" not in line] == []
+
+
+def test_the_known_defects_of_the_nodes_versions_and_settings_are_listed() -> None:
+    """Those about the setting with what they do, the others by their names; none of another patch or another value."""
+    old = here(kubeadm(version="1.20.15"), "imagePullProgressDeadline")
+    assert [each.defect.id for each in old.defects_of_setting] == ["dockershim-verify-cut"]
+    told = list(on_node_lines(old, ConfigzAnswer()))
+    assert any(
+        line.startswith("  known defect here: kubelet 1.20.15: the progress deadline ends pulls") for line in told
+    )
+    (others,) = (line for line in told if "other known defects" in line)
+    assert "dockershim-verify-cut" not in others
+
+    def found_in(text: str, version: str = "1.35.4") -> set[str]:
+        node_ = kubeadm(version=version, runtime="containerd", config=f"{CONFIG_TEXT}{text}")
+        return {each.defect.id for each in here(node_, "maxParallelImagePulls").defects}
+
+    many, name = "serializeImagePulls: false\nmaxParallelImagePulls: 40\n", "kubelet-parallel-pulls-above-31"
+    assert name in found_in(many)
+    assert name not in found_in(many.replace("40", "31"))
+    assert name not in found_in(many, "1.34.4")
+    document = as_printed(ExplanationDocument(explain("maxPods"), OnNodePart(old, ConfigzAnswer())))["onNode"]
+    (cut,) = (each for each in document["knownDefects"] if each["id"] == "dockershim-verify-cut")
+    assert (cut["of"], cut["versions"], cut["unread"]) == ("kubelet 1.20.15", "1.15.0 to before 1.24.0", [])
 
 
 def test_configz_is_compared_with_the_computed_value() -> None:
@@ -127,7 +151,9 @@ def test_configz_is_compared_with_the_computed_value() -> None:
 
 def test_the_text_and_the_document() -> None:
     found_ = here(with_flags("1.33.4", "--max-pods=20", f"{CONFIG_TEXT}maxPods: 60\n"), "maxPods")
-    assert list(on_node_lines(found_, ConfigzAnswer(110, agrees=False))) == [
+    assert [
+        line for line in on_node_lines(found_, ConfigzAnswer(110, agrees=False)) if "known defects" not in line
+    ] == [
         "on tess-node-0001, kubelet 1.33.4, containerd 1.6.36",
         "  in force: 20",
         "    default: 110",

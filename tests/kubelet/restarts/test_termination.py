@@ -172,3 +172,14 @@ def test_the_rules_add_every_second(minor: int, leaving: LeavingPod) -> None:
 )
 def test_a_hook_that_only_sleeps(command: list[str], seconds: int) -> None:
     assert exec_sleep(command) == seconds
+
+
+@pytest.mark.parametrize(("minor", "seconds"), [(20, 60), (24, 60), (28, 60), (29, 60)])
+def test_a_sleep_action_is_unknown_before_1_29_and_fails_at_once(minor: int, seconds: int) -> None:
+    """An exec hook of the same length is added to the grace period by 1.22 to 1.27."""
+    action = pod(ContainerEnd("a", hook=True, hook_sleeps=20, sleep_action=True), grace=60)
+    exec_ = pod(ContainerEnd("a", hook=True, hook_sleeps=20), grace=60)
+    ended = budget(action, minor)
+    assert ended.seconds == seconds
+    assert ("not known before 1.29" in ended.parts[0][1]) == (minor < 29)
+    assert budget(exec_, minor).seconds == (80 if minor == 24 else 60)

@@ -172,6 +172,10 @@ def _overridden(fit: FitNode) -> Iterator[_Late]:
             origin, effective = fit.outcome.origins.get(key), fit.outcome.effective.get(key)
             if origin is None or origin.where == file.path or values.is_in_force(effective, value, (key,)):
                 continue
+            if (
+                value in ("", None) or value == [] or value == {}
+            ):  # kubeadm writes `containerRuntimeEndpoint: ""`: it asks for nothing
+                continue
             if origin.layer is Layer.FLAG:
                 cause = f"{key} is {_shown(value)} in {file.path}, but a flag sets {_shown(effective)} ({origin.where}): a flag overrides the file."
             elif origin.layer is Layer.DROP_IN:

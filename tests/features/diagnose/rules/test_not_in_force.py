@@ -132,3 +132,15 @@ def test_nodes_that_cannot_be_judged_are_named() -> None:
         "tess-node-0009 not judged: connect-timeout: no answer",
         "tess-node-0001 not judged: kubelet-version-unknown: kubelet 1.12.3",
     )
+
+
+@pytest.mark.parametrize("version", ["1.27.3", "1.31.2", "1.36.1"])
+@pytest.mark.parametrize("empty", ['""', "null", "~"])
+def test_an_empty_value_that_kubeadm_writes_asks_for_nothing(version: str, empty: str) -> None:
+    """kubeadm writes ``containerRuntimeEndpoint: ""`` and passes the flag: so does every node, and nothing is wrong."""
+    assert judged(configured(f"containerRuntimeEndpoint: {empty}\n", version=version)) == ()
+
+
+def test_another_runtime_in_the_file_than_in_the_flag_is_told() -> None:
+    (finding,) = judged(configured("containerRuntimeEndpoint: unix:///var/run/crio/crio.sock\n"))
+    assert "a flag overrides the file" in finding.cause
