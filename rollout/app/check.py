@@ -24,6 +24,7 @@ from rollout.core.model.inventory import Inventory, Level, Node, Role, role_of
 from rollout.core.model.playbook import Policy, Templates
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
+from rollout.core.plans.roles import seen_role
 from rollout.core.reading import rendering
 from rollout.core.reading.playbook_file import TEMPLATE_FOLDER, wave_commands
 from rollout.core.reading.precedence import settings_of
@@ -264,7 +265,10 @@ def _subjects(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None)
     changed = [node for node in inventory.nodes.values() if policy.control_plane or not _is_control_plane(node)]
     if fleet is not None and fleet.cluster == inventory.cluster:
         read = ((node, fleet.nodes.get(node.name)) for node in changed)
-        yield from (_Subject(node, settings[node.name], each) for node, each in read if isinstance(each, Snapshot))
+        for node, each in read:
+            is_left = not policy.control_plane and seen_role(node, each, None).role is Role.CONTROL_PLANE
+            if isinstance(each, Snapshot) and not is_left:
+                yield _Subject(node, settings[node.name], each)
         return
     known = kinds(inventory.api_server, changed)
     seen: dict[tuple[NodeKind, int, str], None] = {}

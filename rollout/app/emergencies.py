@@ -39,7 +39,8 @@ _AWAY = frozenset({NodeState.UNREACHABLE, NodeState.UNKNOWN})
 class EmergencyOptions:
     """The operator's options.
 
-    ``at_most``: seconds to keep retrying (``None``: until no recovery is pending; 0: never).
+    ``at_most``: seconds to keep retrying (``None``: until no recovery is pending; 0: never). ``control_plane``: nodes that earlier
+    runs have seen to be of it, if the journal could be read.
     """
 
     inventory: Inventory
@@ -47,6 +48,7 @@ class EmergencyOptions:
     limits: Limits
     force: bool
     at_most: float | None
+    control_plane: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,16 @@ class EmergencyRollback:
     def _found(self, reports: Mapping[str, Report]) -> Emergency:
         asked, known = self.asked, frozenset(self.known)
         new = self.io.new_run_id()
-        return emergency(reports, new, self.picked, asked.inventory, asked.limits, force=asked.force, known=known)
+        return emergency(
+            reports,
+            new,
+            self.picked,
+            asked.inventory,
+            asked.limits,
+            force=asked.force,
+            known=known,
+            control_plane=asked.control_plane,
+        )
 
     def _round(self, found: Emergency) -> None:
         self.owed = dict(found.seen.silent)

@@ -9,10 +9,11 @@ from typing import Protocol
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
+from rollout.app.isolation import estimate
 from rollout.app.ports import Interruption, Journal, Nodes
 from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, restart_pauses
-from rollout.app.revert import known_revert_times, left_behind, passed_lines, to_be_proven
+from rollout.app.revert import known_control_plane, known_revert_times, left_behind, passed_lines, to_be_proven
 from rollout.app.rollbacks import Emergency, RunsToRevert
 from rollout.app.runs import Tools, start_revert
 from rollout.app.start_times import PASSES
@@ -29,6 +30,9 @@ from rollout.errors import SecondInterruptError, StateError
 
 READERS = 256
 """Nodes read in parallel: a thousand nodes that hang must not delay the others for minutes."""
+
+JOURNAL_SECONDS = 3.0
+"""How long an emergency waits for the journal, which says what nodes were seen to be of the control plane."""
 
 MOST_SAMPLED = 16
 LOOK = 0.2
@@ -74,7 +78,8 @@ def revert_nodes(
     operator.tell(passed_lines(call, inventory, None))
     call = call.in_emergency()
     rounds = EmergencyRounds(call, operator, inventory, call.interruption())
-    work = EmergencyRollback(EmergencyOptions(inventory, wanted, limits, force, at_most), rounds)
+    seen = estimate(lambda: known_control_plane(call, cluster), JOURNAL_SECONDS) or frozenset()
+    work = EmergencyRollback(EmergencyOptions(inventory, wanted, limits, force, at_most, seen), rounds)
     try:
         code = work.run(names)
         cordons = call.lift_cordons(inventory, names, work.others()) if work.has_them else None

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from functools import cached_property
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.inventory import Inventory, Node, role_of
+from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Consequence, ExcludedNode, LessRoom, Plan, PlannedDrain, Remark, Standing
 from rollout.core.model.playbook import Disruption, Policy
@@ -20,6 +20,7 @@ from rollout.core.model.pods import LeavingPod, PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.plans.history import Around
 from rollout.core.plans.registry_load import NodePulls, beyond_caps, registry_loads
+from rollout.core.plans.roles import SeenRole, seen_role
 from rollout.core.text.terminal import counted
 from rollout.errors import InputError
 from rollout.kubelet import versions
@@ -83,6 +84,10 @@ class Foresight:
         for pod in self.around.pods or ():
             placed.setdefault(pod.node, []).append(pod)
         return placed
+
+    def role(self, node: Node) -> SeenRole:
+        """By the inventory, its Node and its static pods."""
+        return seen_role(node, self.fleet.nodes.get(node.name), self.live.get(node.name))
 
     def for_its_state(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | None:
         """Refuses a node that lacks what the change needs of it now; ``None``: nothing is known to be missing."""
@@ -176,7 +181,7 @@ class Foresight:
             snapshot=snapshot,
             change=proposal.change,
             minor=versions.taken_for(snapshot.kubelet_version, self.assumed).minor,
-            role=role_of(node.labels),
+            role=self.role(node).role,
             live=self.live.get(node.name),
             probed=None if pods is None else sum(pod.probed for pod in pods),
             running=None if pods is None else len(pods),

@@ -23,6 +23,7 @@ from rollout.core.model.snapshot import Measurement
 from rollout.core.model.verdict import SEVERITY, Judged, Reading, Verdict
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
+from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, RemoteError
 from rollout.kubelet.node.served import shown_as_planned
 from rollout.kubelet.node_baseline import (
@@ -109,6 +110,7 @@ class _Watched:
     at: float
     lease: Lease | None
     renewed: bool = False
+    ready_since: str = ""  # of the newest reading after the time that a restart needs; "": none yet
 
 
 @dataclass(slots=True)
@@ -228,8 +230,19 @@ class NodeGates:
             known = replace(known, renewed=True)
         if known.lease is None:
             known = replace(known, lease=sight.lease)
+        since = Since(known.lease, known.renewed, now - known.at, change.settle)
+        if sight.node.ready == "True" and since.seconds > since.window:
+            since = replace(since, flapped=_flapped(known.ready_since, sight.node.ready_since))
+            known = replace(known, ready_since=sight.node.ready_since)
         self.watched[ask.node] = known
-        return Since(known.lease, known.renewed, now - known.at, change.settle)
+        return since
+
+
+def _flapped(then: str, now: str) -> str:
+    """Both are the times since which a Node that is Ready is so: another one shows that it was not Ready in between."""
+    if not then or then == now:
+        return ""
+    return f"it flaps: Ready since {printable(now, 40)}, at the last reading since {printable(then, 40)}"
 
 
 _TRIGGERS = {Verdict.FAIL: Trigger.GATES_FAILED, Verdict.UNKNOWN: Trigger.GATES_UNKNOWN}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rollout.app.impact import ChangeImpact, Foresight
 from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.inventory import Inventory, Node, Role, role_of
+from rollout.core.model.inventory import Inventory, Node, Role
 from rollout.core.model.plan import ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy, RevertTimes
 from rollout.core.model.pods import BY_HAND
@@ -17,6 +17,7 @@ from rollout.core.plans import history
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, plan_of
 from rollout.core.plans.registry_load import NodePulls
+from rollout.core.plans.roles import SeenRole
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
@@ -53,9 +54,10 @@ def build_plan(
     """
     _check_fleet(inventory, fleet, selection)
     _check_settings(settings, selection, homes.check_accepted(policy.accepted, policy.name))
-    skipped = _skipped(inventory, policy, selection, around)
-    passed_over = {**skipped, **_of_one_machine(inventory, fleet, [name for name in selection if name not in skipped])}
     foresight = Foresight(inventory, policy, fleet, around, assumed)
+    roles = {name: foresight.role(inventory.nodes[name]) for name in selection}
+    skipped = _skipped(inventory, policy, roles, around)
+    passed_over = {**skipped, **_of_one_machine(inventory, fleet, [name for name in selection if name not in skipped])}
     proposals = ProposalCache(policy, assumed, own)
     seen = {
         name: _seen(foresight, proposals, inventory.nodes[name], settings.get(name, {}), passed_over.get(name), trace)
@@ -69,7 +71,11 @@ def build_plan(
         limit,
         [each.decided for each in changed],
         [one.found for one in seen.values() if isinstance(one.found, ExcludedNode)],
-        _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, seen),
+        (
+            *_remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, seen),
+            *history.folded((name, _another_role(role)) for name, role in roles.items() if role.seen),
+            *_switched_off(policy),
+        ),
         way_back=way_back,
     )
     foreseen = {each.decided.node.name: each.foreseen for each in changed}
@@ -102,14 +108,14 @@ def _of_one_machine(inventory: Inventory, fleet: FleetSnapshot, selection: Seque
 
 
 def _skipped(
-    inventory: Inventory, policy: Policy, selection: tuple[str, ...], around: Around
+    inventory: Inventory, policy: Policy, roles: Mapping[str, SeenRole], around: Around
 ) -> Mapping[str, ExcludedNode]:
     """Nodes that are skipped whatever their state is."""
     cordoned = {} if policy.cordoned else history.cordoned(around.live)
     found: dict[str, ExcludedNode] = {}
-    for name in selection:
+    for name, role in roles.items():
         node = inventory.nodes[name]
-        if role_of(node.labels) is Role.CONTROL_PLANE and not policy.control_plane:
+        if role.role is Role.CONTROL_PLANE and not policy.control_plane:
             found[name] = ExcludedNode(name, node.rack, Standing.SKIPPED, "control-plane", _CONTROL_PLANE)
         elif name in cordoned:
             found[name] = ExcludedNode(name, node.rack, Standing.SKIPPED, "cordoned", _cordoned(cordoned[name]))
@@ -129,6 +135,18 @@ def _remarks(
     taken = [(name, each) for name in selection for each in seen[name].taken]
     said = [(name, each) for name in selection for each in seen[name].managed]
     return (*history.remarks(inventory, selection, fleet, around), *history.folded([*taken, *said]))
+
+
+def _another_role(role: SeenRole) -> Said:
+    text = f"of the control plane, although the inventory does not say so: {role.seen}; a plan changes such nodes last, one at a time, and only with `controlPlane: true`"
+    return ("control-plane-seen", text)
+
+
+def _switched_off(policy: Policy) -> Iterator[Remark]:
+    if policy.without:
+        yield Remark(
+            "gates-without", f"the playbook switches off gates that are on by default: {', '.join(policy.without)}", ()
+        )
 
 
 def _seen(
@@ -179,7 +197,8 @@ def _decide(
     if isinstance(drain, ExcludedNode):
         return drain, foresight.pulls_as_before(node)
     less = foresight.less_room(node, snapshot, proposal)
-    decided = Decided(node, snapshot.machine_id, proposal.change, proposal.label, drain, less)
+    role = foresight.role(node).role
+    decided = Decided(node, snapshot.machine_id, proposal.change, proposal.label, drain, less, role)
     foreseen = foresight.of_change(node, snapshot, proposal)
     return _Changed(decided, foreseen), foresight.pulls_anew(node, proposal)
 

@@ -25,7 +25,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Policy
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans.planning import Preflight
-from rollout.core.plans.required_back_ends import needs_to_plan
+from rollout.core.plans.required_back_ends import needs_to_plan, with_gates_of_api
 from rollout.core.presentation.freeze_text import frozen_in, frozen_lines, noted_line
 from rollout.core.presentation.nothing_to_do import NothingToDo
 from rollout.core.reading.precedence import parse_override, settings_of
@@ -49,6 +49,7 @@ def to_plan(call: CallPorts, cluster: str, playbook: str, limit: str, *, contact
     files = call.files()
     inventory = call.inventory(cluster)
     policy = load_policy(files, playbook or _playbook(files, inventory))
+    policy = with_gates_of_api(policy, call.kubeconfig or inventory.endpoints.kubeconfig)
     needs = needs_to_plan(inventory, policy, call.kubeconfig)
     if contacts:
         with call.back_ends(inventory, needs):

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
 from rollout.app.chosen_run import chosen_run
-from rollout.app.following import last_revert_times, plan_of, replay
+from rollout.app.following import LOOK_BACK, headers_of, last_revert_times, plan_of, replay
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, Nodes
 from rollout.app.proofs import promised_files, prove
 from rollout.app.reverted_elsewhere import reverted_elsewhere
-from rollout.app.rollbacks import NOTHING_SINCE, SinceRun, rollback_order, since_run
+from rollout.app.rollbacks import NOTHING_SINCE, SinceRun, control_plane_of, rollback_order, since_run
 from rollout.app.runs import Tools, highest_counter, start_revert
 from rollout.app.start_times import PASSES, closed_lines
 from rollout.core.model.frozen import dataclass
@@ -110,6 +110,15 @@ def known_revert_times(call: CallPorts, cluster: str) -> RevertTimes | None:
         return last_revert_times(call.past(), cluster)
     except StateError:
         return None
+
+
+def known_control_plane(call: CallPorts, cluster: str) -> frozenset[str]:
+    """The nodes that the last runs have seen to be of the control plane; none if the journal cannot be read."""
+    try:
+        plans = [plan_of(header) for header in headers_of(call.past(), cluster)[:LOOK_BACK]]
+    except StateError:
+        return frozenset()
+    return frozenset(name for plan in plans if plan is not None for name in control_plane_of(plan.waves))
 
 
 def revert_by_journal(

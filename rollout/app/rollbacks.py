@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
 from rollout.app.following import released_since, rolled_back_directly
@@ -13,6 +13,7 @@ from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.fleet_changes import GONE, IS_GONE, Leaver
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Role, role_of
+from rollout.core.model.plan import CONTROL_PLANE_WAVE, Wave
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
@@ -132,7 +133,13 @@ def rollback_order(
     kept = tuple(_kept(since, listed, state.order.run, force=force))
     there = {name for each in kept for name in expand(each.nodes)}
     reverted = {name: transaction for name, transaction in listed.items() if name not in there}
-    return _revert_order(run, inventory, reverted, limits, (*leavers(absent), *kept), force=force)
+    seen = control_plane_of(state.order.waves)
+    return _revert_order(run, inventory, reverted, limits, (*leavers(absent), *kept), force=force, seen=seen)
+
+
+def control_plane_of(waves: Iterable[Wave]) -> frozenset[str]:
+    """The nodes that were seen to be of the control plane when these waves were planned."""
+    return frozenset(name for wave in waves if wave.name == CONTROL_PLANE_WAVE for name in wave.nodes)
 
 
 def _not_listed(inventory: Inventory) -> str:
@@ -170,8 +177,12 @@ def _revert_order(
     left_out: tuple[LeftOut, ...] = (),
     *,
     force: bool,
+    seen: Collection[str] = (),
 ) -> Order:
-    one_at_a_time = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
+    """``seen``: nodes that runs have seen to be of the control plane, whatever the inventory says."""
+    one_at_a_time = [
+        name for name in transactions if name in seen or role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE
+    ]
     if limits.per_zone is None and len(sizes(inventory.nodes.values(), AreaKind.ZONE)) > 1:
         limits = replace(limits, per_zone=EMERGENCY_ZONE)
     return revert_order(
@@ -214,6 +225,7 @@ def emergency(
     *,
     force: bool,
     known: frozenset[str] = frozenset(),
+    control_plane: Collection[str] = (),
 ) -> Emergency:
     """Revert the ``picked`` runs, only on nodes with their newest transaction in these runs.
 
@@ -222,7 +234,7 @@ def emergency(
     has just resumed that run would change them after the emergency. So are nodes that another run holds and has not
     touched. All of these are asked for a transaction that they do not have. Claims of runs that have transactions on
     nodes and are not ``picked`` are kept, as printed. (An emergency that died has none.)
-    ``known``: runs on nodes that were read before.
+    ``known``: runs on nodes that were read before. ``control_plane``: nodes that earlier runs have seen to be of it.
     """
     seen = on_nodes(reports)
     others = (known | seen.known_runs).difference(picked)
@@ -237,7 +249,7 @@ def emergency(
         LeftOut("silent", f"did not answer; pending recovery: {for_all(why, names)}", fold(names), len(names))
         for why, names in folded(seen.silent).items()
     )
-    order = _revert_order(run, inventory, todo, limits, unasked, force=force)
+    order = _revert_order(run, inventory, todo, limits, unasked, force=force, seen=control_plane)
     return Emergency(picked, order, highest_token(reports) + 1, seen, already)
 
 

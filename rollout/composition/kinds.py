@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def install() -> None:
-    gate_kinds.know(GateKinds(table.QUERIES, table.DEFAULT_GATES, table.ALWAYS_WRITTEN, _written))
+    gate_kinds.know(GateKinds(table.QUERIES, table.DEFAULT_GATES, table.ALWAYS_WRITTEN, _written, table.API_GATES))
     conditions.know(ConditionKinds(CONDITIONS, written_conditions))
 
 

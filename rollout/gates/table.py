@@ -34,6 +34,13 @@ ALWAYS_WRITTEN: Mapping[str, object] = {"alertmanager": None, "command": [], "ht
 DEFAULT_GATES = tuple(Gate(AgentCheck(kind), GateScope.NODE, kind) for kind in get_args(AgentKind))
 """The gates of a playbook that names no node gates."""
 
+API_SECONDS = 20.0
+"""Seconds to read a node through the API server: three requests, each of which is slow on a busy server."""
+
+_BY_API: tuple[ApiKind, ...] = ("nodeReady", "podsKept", "devicesKept")
+API_GATES = tuple(Gate(ApiCheck(kind), GateScope.NODE, kind, API_SECONDS) for kind in _BY_API)
+"""The gates that every playbook has as well if a kubeconfig is given, unless it switches them off."""
+
 
 def keys_of_waves() -> tuple[type[GateKeys], ...]:
     """The keys that each kind adds to a wave gate of a playbook."""

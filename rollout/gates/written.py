@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from rollout.core.model.gate_kinds import known
 from rollout.core.model.gates import Gate, GateQuery, GateScope
 from rollout.core.reading.gate_keys import GateKeys, Timeout, Url, Words, WrittenGate
 from rollout.core.reading.schema_words import OrWord, one_of
-from rollout.core.reading.validation import Written, wrong
+from rollout.core.reading.validation import Written, kind_of, wrong
 from rollout.core.reading.value_types import Name, choice
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
@@ -20,8 +20,6 @@ from rollout.gates import table
 from rollout.gates.command.query import CommandQuery
 
 DEFAULT_TIMEOUT = 10.0
-API_TIMEOUT = 20.0
-"""Seconds to read a node through the API server: three requests, each of which is slow on a busy server."""
 
 
 def _named(keys: type[Written], field: str) -> str:
@@ -33,6 +31,8 @@ _KEYS = {_named(keys, next(iter(keys.model_fields))): keys for keys in table.key
 """Kind → its keys. A command has none but those of every gate."""
 _WAVE_ONLY = tuple(_KEYS)
 _WAVE_KINDS = (*_WAVE_ONLY, CommandQuery.kind)
+DEFAULTS = tuple(gate.name for gate in (*table.DEFAULT_GATES, *table.API_GATES))
+"""The gates that may be switched off."""
 BUILT_IN_GATES = tuple(kind for kind in known().queries if kind not in _WAVE_KINDS)
 
 
@@ -65,7 +65,7 @@ class NodeGate(WrittenGate):
         if self.check is not None:
             check: Callable[[str], GateQuery] = known().queries[self.check]
             query = check(self.check)
-            seconds = API_TIMEOUT if query.asks_api else DEFAULT_TIMEOUT
+            seconds = table.API_SECONDS if query.asks_api else DEFAULT_TIMEOUT
             return Gate(query, GateScope.NODE, self.check, self.timeout or seconds)
         command = CommandQuery(tuple(self.command or ()))
         timeout = DEFAULT_TIMEOUT if self.timeout is None else self.timeout
@@ -118,6 +118,13 @@ def _node_gate(value: object) -> object:
     return value
 
 
+def _without(value: object) -> str:
+    """The name of a default gate."""
+    if not isinstance(value, str):
+        raise wrong("wrong-type", f"KEY must be the name of a gate that is on by default, not {kind_of(value)}")
+    return choice(value, DEFAULTS)
+
+
 def _wave_gate(value: object) -> object:
     """A bare name is not a wave gate."""
     if isinstance(value, str):
@@ -147,3 +154,6 @@ NodeGateOrWord = Annotated[NodeGate, BeforeValidator(_node_gate), OrWord(BUILT_I
 class WrittenGates(Written):
     node: Annotated[list[NodeGateOrWord], Field(min_length=1)] | None = None
     wave: list[Annotated[WaveGate, BeforeValidator(_wave_gate)]] = Field(default_factory=list)
+    without: list[Annotated[str, BeforeValidator(_without), WithJsonSchema({"enum": [*DEFAULTS]})]] = Field(
+        default_factory=list
+    )

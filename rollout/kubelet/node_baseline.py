@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import GateQuery
-from rollout.core.model.live import Container, Lease, Pod, Sight
+from rollout.core.model.live import Container, Lease, LiveNode, Pod, Sight
 from rollout.core.model.verdict import Judged
 from rollout.core.text import json_text
 
@@ -23,7 +24,8 @@ from rollout.core.text import json_text
 # ``ended``: the pods that had ended by then. ``pods``: the others, by the beginning of their uid; each container with
 # the beginning of its id and its restart count. ``!`` marks a container that was unstable then (waiting, ended, or
 # restarted within ten minutes): its later restarts do not count. ``~`` marks a container that could not pull its
-# image then.
+# image then. ``pressures``: the conditions of pressure that were True, and ``devices``:
+# the capacity and the allocatable of each extended resource, as in {"nvidia.com/gpu": ["8", "8"]}. Versions without them pass them over.
 
 
 VERSION = 1
@@ -60,13 +62,16 @@ class Then:
 class Baseline:
     """``lease`` is its renewal time by the node's own clock. Pods by the start of their uid; ``ended``: over by then.
 
-    ``at`` is the resourceVersion of that list of pods (0: not known).
+    ``at`` is the resourceVersion of that list of pods (0: not known). ``pressures`` and ``devices``, the capacity and the allocatable
+    of each extended resource, are ``None`` in a baseline of an older version of rollout.
     """
 
     lease: str
     pods: Mapping[str, Mapping[str, Then]]
     ended: frozenset[str]
     at: int = 0
+    pressures: frozenset[str] | None = None
+    devices: Mapping[str, tuple[str, str]] | None = None
 
     def knew(self, pod: Pod) -> Mapping[str, Then] | None:
         """The pod's containers before the change; ``None``: the pod did not exist, or had ended."""
@@ -87,6 +92,8 @@ def baseline_of(sight: Sight) -> str:
         "at": sight.pods_at,
         "ended": sorted(short(pod.uid) for pod in sight.pods if pod.phase in ENDED),
         "pods": {short(pod.uid): [_entry(container, lease) for container in pod.containers] for pod in going},
+        "pressures": sorted(sight.node.pressures),
+        "devices": extended(sight.node),
     }
     return json.dumps(baseline, separators=(",", ":"), sort_keys=True)
 
@@ -98,11 +105,35 @@ def read_baseline(text: str) -> Baseline:
         if baseline["v"] != VERSION:
             raise BaselineError(f"version {baseline['v']}")
         pods = {uid: dict(_read(entry) for entry in entries) for uid, entries in baseline["pods"].items()}
+        ended, pressures = frozenset(map(str, baseline["ended"])), baseline.get("pressures")
         return Baseline(
-            str(baseline["lease"]), pods, frozenset(map(str, baseline["ended"])), int(baseline.get("at", 0))
+            str(baseline["lease"]),
+            pods,
+            ended,
+            int(baseline.get("at", 0)),
+            None if pressures is None else frozenset(map(str, pressures)),
+            _devices(baseline.get("devices")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as exc:
         raise BaselineError(str(exc)) from None
+
+
+def _devices(written: Any) -> Mapping[str, tuple[str, str]] | None:
+    if written is None:
+        return None
+    return {str(name): (str(capacity), str(allocatable)) for name, (capacity, allocatable) in written.items()}
+
+
+def is_extended(resource: str) -> bool:
+    """Whether it is an extended resource: devices of a plugin, or what else others have added to the Node (IsExtendedResourceName)."""
+    return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
+
+
+def extended(node: LiveNode) -> Mapping[str, tuple[str, str]]:
+    """The capacity and the allocatable of each extended resource; ``""``: not reported."""
+    capacity, allocatable = dict(node.capacity), dict(node.allocatable)
+    names = sorted(filter(is_extended, capacity.keys() | allocatable.keys()))
+    return {name: (capacity.get(name, ""), allocatable.get(name, "")) for name in names}
 
 
 def short(identity: str) -> str:
@@ -142,12 +173,21 @@ STATUS_EVERY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """Kept since the restart: the first lease seen, whether a newer one was seen, and the seconds of watching."""
+    """Kept since the restart: the first lease seen, whether a newer one was seen, and the seconds of watching.
+
+    ``flapped``: that the Node was not Ready between this reading and one before, after the time that a restart needs; ``""``: that was not seen.
+    """
 
     lease: Lease | None
     renewed: bool
     seconds: float
     settle: float
+    flapped: str = ""
+
+    @property
+    def window(self) -> float:
+        """Seconds after a restart in which the Node may not be Ready."""
+        return max(self.settle, STATUS_EVERY)
 
 
 def is_renewal(known: Lease, now: Lease) -> bool:

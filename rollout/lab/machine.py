@@ -328,7 +328,7 @@ class LabMachine:
         stays = start.status is None or start.life > kubelet.START_UP
         self.host.appear(pid, arguments, now, start.healthz_port if stays else 0)
         if name == KUBELET and stays:
-            self.pods.kubelet_started(start.fingerprint, now)
+            self.pods.kubelet_started(start.fingerprint, now, start.values)
         self.say(now, 1, "systemd", f"Started {self.title(service)}.")
         for text in start.journal:
             self.say(now, pid, identifier(service), text)

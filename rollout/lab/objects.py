@@ -94,8 +94,8 @@ def node(seen: NodeMoment) -> Object:
             **({"taints": taints} if taints else {}),
         },
         "status": {
-            "capacity": _capacity(seen),
-            "allocatable": _capacity(seen),
+            "capacity": {**_capacity(seen), **_devices(seen)},
+            "allocatable": {**_capacity(seen), **_devices(seen)},
             "conditions": [*_calm(seen), _readiness(seen)],
             "addresses": [
                 {"type": "InternalIP", "address": spec.known_as},
@@ -127,7 +127,11 @@ def lease(seen: NodeMoment) -> Object | None:
     name = seen.spec.name
     return {
         "metadata": {**metadata(seen, name, f"lease/{name}"), "namespace": "kube-node-lease"},
-        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": seen.when_exactly(renewed)},
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": seen.machine.pods.lease.lasts,
+            "renewTime": seen.when_exactly(renewed),
+        },
     }
 
 
@@ -164,8 +168,9 @@ def metadata(seen: NodeMoment, name: str, thing: str) -> Object:
 def _readiness(seen: NodeMoment) -> Object:
     state = seen.machine.pods
     reason, message = _READY[seen.ready]
-    lost = (state.lease.last or state.started) + 4 * state.lease.period
-    changed = {"True": state.turned or state.started, "False": state.turned, "Unknown": lost}[seen.ready]
+    _, since = state.lease.seen_alive(seen.now)
+    lost = since or (state.lease.last or state.started) + state.lease.grace
+    changed = {"True": since or state.turned or state.started, "False": state.turned, "Unknown": lost}[seen.ready]
     beat = seen.when(state.lease.renewed(seen.now) or state.started)
     return {
         "type": "Ready",
@@ -184,11 +189,19 @@ def _calm(seen: NodeMoment) -> list[Object]:
     return [
         {
             "type": kind,
-            "status": "Unknown" if lost else "False",
+            "status": "Unknown" if lost else str(kind in state.pressures),
             "lastHeartbeatTime": beat,
-            "lastTransitionTime": seen.when(state.started),
-            "reason": reason if lost else calm,
-            "message": message if lost else text,
+            "lastTransitionTime": seen.when(state.lease.since if kind in state.pressures else state.started),
+            "reason": reason
+            if lost
+            else calm.replace("Sufficient", "Insufficient").replace("HasNo", "Has")
+            if kind in state.pressures
+            else calm,
+            "message": message
+            if lost
+            else text.replace("sufficient", "insufficient").replace("has no", "has")
+            if kind in state.pressures
+            else text,
         }
         for kind, calm, text in _CALM
     ]
@@ -209,6 +222,14 @@ def _capacity(seen: NodeMoment) -> Mapping[str, str]:
     for service in seen.machine.kubelets():
         values = service.start.values
     return {"cpu": "32", "memory": "131072000Ki", "ephemeral-storage": "468Gi", "pods": str(values.get("maxPods", 110))}
+
+
+def _devices(seen: NodeMoment) -> Mapping[str, str]:
+    """The GPUs of a node with the labels of NVIDIA's feature discovery. Until their plugin registers with a new kubelet, it has none."""
+    labels = seen.spec.labels
+    if labels.get("nvidia.com/gpu.present") != "true":
+        return {}
+    return {"nvidia.com/gpu": "0" if seen.machine.pods.gone else labels.get("nvidia.com/gpu.count", "8")}
 
 
 def scheme(spec: NodeSpec) -> str:

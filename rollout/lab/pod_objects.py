@@ -59,6 +59,9 @@ def _replica(seen: NodeMoment, replica: Replica) -> Object:
     if replica.first and state.rejected:
         begun = seen.when(state.started)
         return {**pod, "status": {"phase": "Failed", "reason": "OutOfpods", "message": _REJECTED, "startTime": begun}}
+    if state.low and replica.placed <= (state.lease.since or seen.now):
+        begun = seen.when(state.started)
+        return {**pod, "status": {"phase": "Failed", "reason": "Evicted", "message": state.low, "startTime": begun}}
     number = state.made if replica.first else state.boots - replica.boots
     since = (state.started if replica.first else replica.placed) if not number else state.container_started
     return {**pod, "status": _running(seen, pod, name if replica.first else replica.name, number, since)}

@@ -6,32 +6,68 @@ a revert does not undo what happened to a pod (rejected, a container recreated).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from rollout import known_faults
 from rollout.lab.kubelet import START_UP
 
 REJECTED, RESTARTED, PULLING = "pod-rejected", "container-restarted", "pull-failing"
+DEVICES_LOST = "devices-lost"
 NOT_READY, CORDONED = "not-ready", "cordoned"
 BLOCKED, BLOCKED_TWICE, SLOW, HELD = known_faults.PDB_BLOCKS.name, "two-pdbs", "slow-termination", "finalizer"
 ENDINGS = (BLOCKED, BLOCKED_TWICE, SLOW, HELD)
 GRACE = 30
 """Seconds: the API's own default."""
-KINDS = (REJECTED, RESTARTED, PULLING, NOT_READY, CORDONED)
+KINDS = (REJECTED, RESTARTED, PULLING, DEVICES_LOST, NOT_READY, CORDONED)
+FREE = 0.6
+"""The share of its memory, of its disk and of its process ids that is free on a lab node."""
+_PRESSURES = {"memory": "MemoryPressure", "nodefs": "DiskPressure", "imagefs": "DiskPressure", "pid": "PIDPressure"}
+"""The condition for each beginning of an eviction signal."""
 NAMES = (("kube-system", "kube-proxy"), ("default", "web"))
 """Namespace and name of the pods; the node's name is appended. The faults affect the second."""
 
 
+_NO_VALUES: Mapping[str, object] = MappingProxyType({})
+
+
+def _reached(thresholds: object) -> Iterator[tuple[str, str]]:
+    """The condition of each threshold in percent that is above what is free, and the message of an eviction for it."""
+    for signal, threshold in thresholds.items() if isinstance(thresholds, Mapping) else ():
+        kind, wanted = signal.partition(".")[0], str(threshold)
+        if kind in _PRESSURES and wanted.endswith("%") and float(wanted[:-1]) > 100 * FREE:
+            resource = {"memory": "memory", "pid": "pids"}.get(kind, "ephemeral-storage")
+            said = (
+                f"The node was low on resource: {resource}. Threshold quantity: {wanted}, available: {100 * FREE:g}%. "
+            )
+            yield _PRESSURES[kind], said
+
+
 @dataclass(slots=True)
 class LabLease:
-    """Renewals of the lease: soon after each start of the kubelet and then every ``period`` seconds while it runs."""
+    """Renewals of the lease: soon after each start of the kubelet, and then every quarter of the time that it lasts.
+
+    ``period`` stands for the 10 s in which a kubelet looks at its own Node; the node controller's grace is four of them. ``lasts``:
+    nodeLeaseDurationSeconds, which with its usual 40 s is renewed every ``period``.
+    """
 
     period: float = 10.0
     since: float | None = None
     last: float | None = None
+    lasts: int = 40
 
-    def begin(self, now: float) -> None:
-        self.since = now + START_UP
+    @property
+    def every(self) -> float:
+        """Seconds between two renewals."""
+        return self.period * self.lasts / 40
+
+    @property
+    def grace(self) -> float:
+        return 4 * self.period
+
+    def begin(self, now: float, lasts: int = 40) -> None:
+        self.since, self.lasts = now + START_UP, lasts
 
     def end(self, now: float) -> None:
         self.last, self.since = self.renewed(now), None
@@ -40,12 +76,35 @@ class LabLease:
         """The last renewal until now; ``None`` if there was none."""
         if self.since is None or now < self.since:
             return self.last
-        return self.since + (now - self.since) // self.period * self.period
+        return self.since + (now - self.since) // self.every * self.every
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the node controller still counts the node as alive: four periods, like 40 s for a period of ten."""
+        """Whether the node controller counts the node as alive: four periods after its last sign of life, like 40 s for a period of ten."""
+        return self.seen_alive(now)[0]
+
+    def seen_alive(self, now: float) -> tuple[bool, float | None]:
+        """Whether the node controller counts it as alive, and since when (``None``: since the kubelet's start, or before).
+
+        A kubelet that runs finds its Node Unknown within a period and reports that it is Ready, which is a sign of life as well. So a
+        Node flaps if its lease is renewed later than the grace.
+        """
         renewed = self.renewed(now)
-        return renewed is not None and now - renewed <= 4 * self.period
+        if renewed is None:
+            return False, None
+        if self.since is None or now < self.since:
+            return now - renewed <= self.grace, None
+        cycle = self.grace + self.period
+        passed, here = divmod(now - renewed, cycle)
+        if here > self.grace:
+            return False, now - here + self.grace
+        if passed:
+            return True, renewed + passed * cycle
+        if renewed <= self.since:
+            return True, None
+        passed, here = divmod(self.every, cycle)  # at the end of the lease's time before this one
+        if here > self.grace:
+            return True, renewed
+        return True, renewed - self.every + passed * cycle if passed else None
 
 
 @dataclass(slots=True)
@@ -55,6 +114,8 @@ class LabPods:
     * ``boots`` and ``made`` count recreated containers of the first and second pod. ``changes`` counts other changes that
       are visible to the API server. ``turned`` is the last change of the node's readiness.
     * ``cordoned`` and ``notes`` (annotations) are clients' writes to the Node.
+    * ``pressures`` are the kubelet's conditions of pressure, ``low`` the message of its evictions (``""``: none were needed), and ``gone``
+      that the plugin of the node's devices has not registered.
     * ``ending`` is a fault of pod termination, ``grace`` the grace period of pods that use all of it. ``daemons`` counts
       deletions of the first pod.
     """
@@ -66,6 +127,9 @@ class LabPods:
     changes: int = 0
     turned: float = 0.0
     rejected: bool = False
+    low: str = ""
+    pressures: tuple[str, ...] = ()
+    gone: bool = False
     pulling: bool = False
     ready: bool = True
     started: float = 0.0
@@ -87,17 +151,23 @@ class LabPods:
     def clear(self, now: float) -> None:
         """The fault is over; a pod that was rejected has been replaced."""
         self.kind, self.rejected, self.pulling, self.ready, self.turned = "", False, False, True, now
+        self.low, self.gone = "", False
         self.changes += 1
 
-    def kubelet_started(self, fingerprint: str, now: float) -> None:
-        """The kubelet re-admits the pods."""
+    def kubelet_started(self, fingerprint: str, now: float, values: Mapping[str, object] = _NO_VALUES) -> None:
+        """The kubelet re-admits the pods, and evicts them where a threshold of its ``values`` is reached."""
         self._now = fingerprint
         self.changes += 1
         self.started = self.started or now
         self.container_started = self.container_started or now
-        self.lease.begin(now)
+        lasts = values.get("nodeLeaseDurationSeconds")
+        self.lease.begin(now, lasts if isinstance(lasts, int) else 40)
+        reached = tuple(_reached(values.get("evictionHard")))
+        self.pressures = tuple(dict.fromkeys(condition for condition, _ in reached))
+        self.low = reached[0][1] if reached else self.low
         sick = bool(self.kind) and fingerprint != self._healthy
         self.pulling = sick and self.kind == PULLING
+        self.gone = sick and self.kind == DEVICES_LOST
         self.rejected = self.rejected or (sick and self.kind == REJECTED)
         if sick and self.kind == RESTARTED:
             self._make_anew(now)

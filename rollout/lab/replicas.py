@@ -78,7 +78,7 @@ class Replicas:
             self._unplaced.remove(replica)
             return
         state = seen.machine.pods
-        over = replica.first and state.rejected
+        over = bool(state.low) or (replica.first and state.rejected)
         replica.deleted, replica.grace = seen.now, 0 if over else state.grace
         replica.ends = seen.now + (0.0 if over else _takes(replica, seen))
         state.changes += 1

@@ -207,3 +207,42 @@ def test_only_pods_that_are_new_and_certainly_started_count_as_pod_starts() -> N
 def test_a_gate_that_asks_others_is_unknown_on_a_node_and_never_passes() -> None:
     page = Gate(HttpQuery("http://h/"), GateScope.NODE, "page")
     assert asked(AWAY, of=(page,)).now() == (UNKNOWN, "gate-page", "http is not measured on a node")
+
+
+# ------------------------------------------------------------------------------------------------- flapping
+
+
+def ready_since(at: str, sight: Sight = RENEWED, ready: str = "True") -> Sight:
+    return replace(sight, node=replace(NODE, ready=ready, ready_since=at))
+
+
+def test_a_node_that_was_not_ready_between_two_readings_flaps() -> None:
+    """It is Ready whenever it is read: only the time since which it is so shows it."""
+    made = asked(
+        ready_since("08:00", SEEN), ready_since("08:00", SEEN), ready_since("08:00"), ready_since("12:01")
+    ).before()
+    assert made.now()[0] is UNKNOWN, "its lease is not renewed yet"
+    made.clock.at += CHANGE.settle + 1
+    assert made.now() == (PASSED, "", "")
+    made.clock.at += 60
+    said = "it flaps: Ready since 12:01, at the last reading since 08:00"
+    assert made.now() == (FAILED, "gate-nodeReady", said)
+    assert made.now() == (PASSED, "", ""), "each reading reports what it observed itself"
+
+
+def test_the_flip_of_a_restart_is_not_flapping() -> None:
+    """Kubelets up to 1.30 report NotReady once: within the window, or seen as it ends."""
+    unready_then = ready_since("12:00", SEEN, "False")
+    made = asked(ready_since("08:00", SEEN), ready_since("08:00", SEEN), unready_then, ready_since("12:01")).before()
+    made.now()
+    made.clock.at += CHANGE.settle
+    assert made.now()[0] is UNKNOWN
+    made.clock.at += 2
+    assert made.now() == (PASSED, "", "")
+
+
+def test_a_node_that_does_not_tell_since_when_it_is_ready_is_judged_by_its_lease() -> None:
+    made = asked(SEEN, SEEN, RENEWED, ready_since("12:01"), ready_since("12:01")).before()
+    made.now()
+    made.clock.at += CHANGE.settle + 1
+    assert [made.now()[0] for _ in range(3)] == [PASSED] * 3

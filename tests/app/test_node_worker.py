@@ -273,13 +273,16 @@ def gated(outside: Outside, ready: str) -> NodeWorker:
     return NodeWorker("r1", access, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]
 
 
+EMPTY_BASELINE = '{"at":0,"devices":{},"ended":[],"lease":"","pods":{},"pressures":[],"v":1}'
+
+
 def test_every_answer_to_an_apply_contains_the_baseline() -> None:
     lost = RemoteAnswer(None, b"", b"", started=True, reference="connection-lost", message="reset")
     outside = Outside([ARMED, lost])
     for trigger in (Trigger.ARMED, Trigger.LOST):
         found = gated(outside, "True")(ask(Verb.APPLY))
         assert isinstance(found, Answered)
-        assert (found.trigger, found.baseline) == (trigger, '{"at":0,"ended":[],"lease":"","pods":{},"v":1}')
+        assert (found.trigger, found.baseline) == (trigger, EMPTY_BASELINE)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tests.gates.plans import gate, read, written
 
 EXAMPLES: dict[str, GateQuery] = {
     **{kind: AgentCheck(kind) for kind in ("unit", "process", "healthz", "effectiveConfig")},
-    **{kind: ApiCheck(kind) for kind in ("nodeReady", "podsKept", "containersKept", "imagePulls")},
+    **{kind: ApiCheck(kind) for kind in ("nodeReady", "podsKept", "devicesKept", "containersKept", "imagePulls")},
     "prometheus": PrometheusQuery("up", "http://p", 1.0, None, Worse.LOWER, 0.5),
     "alertmanager": AlertQuery(("a=b",), "", 60.0, "instance"),
     "http": HttpQuery("http://h/", 204, "ok"),

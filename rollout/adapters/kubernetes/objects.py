@@ -10,6 +10,7 @@ from rollout.adapters.http import listing, mapping, pairs, text
 from rollout.core.model.live import Container, Lease, LiveNode, Pod, PullCounter
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
+from rollout.kubelet.node_baseline import is_extended
 
 Json = Mapping[str, Any]
 MARK = "rollout/cordoned-by"
@@ -27,6 +28,7 @@ counted in pkg/kubelet/kuberuntime/instrumented_services.go. Their level is ALPH
 _PULL = "pull_image"
 _MOST_PULLS = 10**9
 _STATES = ("running", "waiting", "terminated")
+_PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def live_node(document: object) -> LiveNode:
@@ -54,6 +56,12 @@ def live_node(document: object) -> LiveNode:
         allocatable=pairs(status, "allocatable"),
         cordoned_by=printable(mark(node), 100) if spec.get("unschedulable") is True else "",
         machine_id=_word(info, "machineID"),
+        ready_since=_word(ready, "lastTransitionTime"),
+        pressures=tuple(
+            kind
+            for entry in conditions
+            if (kind := _word(entry, "type")) in _PRESSURES and entry.get("status") == "True"
+        ),
     )
 
 
@@ -77,7 +85,8 @@ def _note(node: Json, name: str) -> str:
 def lease(document: object) -> Lease:
     lease = mapping(document, "a Lease")
     meta, spec = mapping(lease.get("metadata"), "metadata"), mapping(lease.get("spec"), "spec")
-    return Lease(_word(meta, "resourceVersion"), _word(spec, "renewTime"))
+    lasts = spec.get("leaseDurationSeconds")
+    return Lease(_word(meta, "resourceVersion"), _word(spec, "renewTime"), lasts if type(lasts) is int else 0)
 
 
 def pod(document: object) -> Pod:
@@ -92,7 +101,18 @@ def pod(document: object) -> Pod:
         deleting=bool(meta.get("deletionTimestamp")),
         forever=spec.get("restartPolicy", "Always") == "Always",
         containers=tuple(_containers(status)),
+        devices=tuple(dict.fromkeys(_devices(spec))),
     )
+
+
+def _devices(spec: Json) -> Iterator[str]:
+    """Extended resources are in the limits: for them requests and limits are the same."""
+    for key in ("initContainers", "containers"):
+        for entry in listing(spec.get(key), key):
+            asked = mapping(mapping(entry, "a container").get("resources"), "resources")
+            yield from filter(is_extended, mapping(asked.get("limits"), "limits"))
+    if listing(spec.get("resourceClaims"), "resourceClaims"):
+        yield "resource claims"
 
 
 def pull_counter(metrics: str) -> PullCounter:

@@ -17,7 +17,7 @@ from rollout.core.model.gates import Gate, GateQuery
 class GateKinds:
     """``queries``: kind → the class of its queries, in the order in which people are told of the kinds.
 
-    ``default``: the gates of a playbook that names no node gates. ``always_written``: the keys, with their empty values, that
+    ``default``: the gates of a playbook that names no node gates; ``by_api``: those that it has as well if a kubeconfig is given. ``always_written``: the keys, with their empty values, that
     a plan has for every gate. ``written``: the model of a playbook's ``gates``; it needs pydantic, which few commands do.
     """
 
@@ -25,6 +25,7 @@ class GateKinds:
     default: tuple[Gate, ...]
     always_written: Mapping[str, object]
     written: Callable[[], type[Any]]
+    by_api: tuple[Gate, ...] = ()
 
 
 _known: list[GateKinds] = []

@@ -14,7 +14,13 @@ from rollout.errors import Place
 # A node's role, from the labels that Kubernetes and the makers of device plugins set.
 
 
-_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+CONTROL_PLANE = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+    "node-role.kubernetes.io/controlplane",
+    "node-role.kubernetes.io/etcd",
+)
+"""Labels and taints of the control plane: kubeadm's of now and of before 1.25, and those of Rancher for its two parts."""
 _DEVICES = (
     "nvidia.com/gpu.present",
     "nvidia.com/gpu.count",
@@ -37,7 +43,7 @@ class Role(StrEnum):
 
 def role_of(labels: Mapping[str, str]) -> Role:
     """The control plane takes precedence: its label counts with any value (kubeadm leaves it empty)."""
-    if any(key in labels for key in _CONTROL_PLANE):
+    if any(key in labels for key in CONTROL_PLANE):
         return Role.CONTROL_PLANE
     if any(labels.get(key, "no").lower() not in _NO for key in _DEVICES):
         return Role.DEVICES

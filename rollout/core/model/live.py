@@ -30,14 +30,20 @@ class LiveNode:
     allocatable: tuple[tuple[str, str], ...] = ()
     cordoned_by: str = ""  # the run named by the cordon's mark; "": no run of rollout
     machine_id: str = ""  # of its machine, as the kubelet read it at its start
+    ready_since: str = ""  # the condition's lastTransitionTime
+    pressures: tuple[str, ...] = ()  # the conditions MemoryPressure, DiskPressure and PIDPressure that are True
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A node's lease; ``renewed`` is by the node's own clock, ``version`` changes with every renewal."""
+    """A node's lease; ``renewed`` is by the node's own clock, ``version`` changes with every renewal.
+
+    ``lasts``: seconds for which it is valid, the kubelet's nodeLeaseDurationSeconds; a kubelet renews it every quarter of them (0: not given).
+    """
 
     version: str
     renewed: str
+    lasts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,10 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod on a node. ``deleting``: its deletion was requested; ``forever``: its restartPolicy is Always."""
+    """A pod on a node. ``deleting``: its deletion was requested; ``forever``: its restartPolicy is Always.
+
+    ``devices``: the extended resources of its containers, such as ``nvidia.com/gpu``, and its resource claims.
+    """
 
     uid: str
     name: str  # "namespace/name"
@@ -69,6 +78,7 @@ class Pod:
     deleting: bool = False
     forever: bool = True
     containers: tuple[Container, ...] = ()
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

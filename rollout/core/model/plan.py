@@ -229,6 +229,9 @@ class Consequence:
     nodes: tuple[str, ...] = ()
 
 
+CONTROL_PLANE_WAVE = "control plane"
+
+
 @dataclass(frozen=True, slots=True)
 class Wave:
     """Nodes that are changed together: in a plan, and in the order of a run."""

@@ -248,7 +248,7 @@ class Policy:
     waves: tuple[WaveRule, ...]
     limits: Limits
     budgets: tuple[Budget, ...]
-    gates: tuple[Gate, ...]
+    gates: tuple[Gate, ...]  # without those that are added if a kubeconfig is given
     on_failure: RevertScope
     soak: float
     passes: int  # K: consecutive rounds of the node gates that must pass over the soak
@@ -266,6 +266,7 @@ class Policy:
     late: LateWatch | None = None  # None: nothing is asked after the end of a run
     data: SoakData | None = None  # None: a soak ends by time and gates alone
     conditions: tuple[Condition, ...] = ()  # what its plans must keep, one of a kind
+    without: tuple[str, ...] = ()  # the gates that are on by default and that it switches off
     accepted: Mapping[str, str] = field(default_factory=dict)  # refusals to ignore: setting, file or reference → why
 
 

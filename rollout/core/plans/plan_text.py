@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rollout.core.model.areas import AreaKind, area_of, most_of
+from rollout.core.model.gate_kinds import known
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import ExcludedNode, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, OnLateHarm, Scope
@@ -155,6 +156,8 @@ def limit_lines(plan: Plan) -> Iterator[str]:
         f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"
     )
     yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; each must pass {plan.passes} × in a row during the soak"
+    if by_api := [gate.name for gate in known().by_api if gate in plan.gates]:
+        yield f"  of them on by default with a kubeconfig: {', '.join(by_api)}"
     if plan.rehearsal:
         yield f"  the first wave ({plan.waves[0].name}) is reverted once for real, then changed again"
     yield from (f"  {line}" for condition in plan.conditions for line in condition.lines())

@@ -11,6 +11,7 @@ from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.plan import (
+    CONTROL_PLANE_WAVE,
     Change,
     ChangeGroup,
     ExcludedNode,
@@ -74,7 +75,7 @@ def waves(
         made.append(_wave(name_of(rule), picked, own, hold=rule.hold, data=rule.data or data))
     made.append(_wave("devices", round_robin(devices), soak, data=data))
     controllers = [entry for entry in candidates if entry.role is Role.CONTROL_PLANE]
-    made.append(_wave("control plane", round_robin(controllers), soak, at_once=1))
+    made.append(_wave(CONTROL_PLANE_WAVE, round_robin(controllers), soak, at_once=1))
     return tuple(wave for wave in made if wave.nodes)
 
 
@@ -137,7 +138,10 @@ def positions(made: Sequence[Wave]) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The change for one node, what kind of node it is (version × runtime × layout), and its machine-id."""
+    """The change for one node, what kind of node it is (version × runtime × layout), and its machine-id.
+
+    ``role``: as it was seen; ``None``: by the inventory.
+    """
 
     node: Node
     machine_id: str
@@ -145,6 +149,7 @@ class Decided:
     label: str
     drain: PlannedDrain | None = None
     less_room: LessRoom | None = None
+    role: Role | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +244,7 @@ def plan_of(
 
 def _candidate(entry: Decided) -> Candidate:
     """A drained node is of another kind, so that a canary tests the drain, too."""
-    role = role_of(entry.node.labels)
+    role = entry.role or role_of(entry.node.labels)
     drained = " drained" if entry.drain else ""
     return Candidate(entry.node.name, entry.node.rack, f"{role} {kind_of(entry.label, entry.change)}{drained}", role)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
@@ -48,6 +49,14 @@ def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Need
     demands = (policy.data, *(wave.data for wave in policy.waves))
     pulls = any(data is not None and data.pulls for data in demands)
     return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED, pulls)
+
+
+def with_gates_of_api(policy: Policy, kubeconfig: str) -> Policy:
+    """The policy with the gates that are on by default if a kubeconfig is given, unless its playbook switches them off or names them."""
+    named = {gate.name for gate in policy.gates} | {*policy.without}
+    if not kubeconfig:
+        return policy
+    return replace(policy, gates=(*policy.gates, *(gate for gate in known().by_api if gate.name not in named)))
 
 
 def needs_cluster(gates: Iterable[Gate]) -> bool:

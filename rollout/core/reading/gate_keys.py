@@ -68,3 +68,4 @@ class AnyGates(Written):
 
     node: list[WrittenGate] | None = None
     wave: list[WrittenGate] = Field(default_factory=list)
+    without: list[str] = Field(default_factory=list)

@@ -111,6 +111,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         limits=written.limits.as_value(Limits),
         budgets=tuple(_budgets(written.budgets)),
         gates=gates,
+        without=tuple(dict.fromkeys(written.gates.without)),
         on_failure=written.on_failure.revert,
         soak=written.soak,
         data=_data(written.must_have_data),
@@ -227,13 +228,20 @@ def _caps(written: Sequence[WrittenCap], root: Item, mistakes: Mistakes) -> Iter
 
 
 def _gates(written: AnyGates, root: Item, mistakes: Mistakes) -> Iterator[Gate]:
-    default = known().default if written.node is None else ()
+    default = [gate for gate in known().default if written.node is None and gate.name not in written.without]
     yield from default
-    taken = {gate.name for gate in default}
+    taken, reserved = {gate.name for gate in default}, {gate.name for gate in known().by_api}
+    for at, name in enumerate(written.without):
+        if any(said.gate().name == name for said in written.node or []):
+            mistakes.add(
+                _at(root, "gates", "without", at),
+                "duplicate-gate",
+                f"gate `{name}` is switched off, and is listed under `node`",
+            )
     for scope, gates in ((GateScope.NODE, written.node or []), (GateScope.WAVE, written.wave)):
         for at, said in enumerate(gates):
             gate = said.gate()
-            if gate.name in taken:
+            if gate.name in taken or (gate.kind != gate.name and gate.name in reserved):
                 hint = "give it a `name` of its own" if gate.asks.program or scope is GateScope.WAVE else ""
                 mistakes.add(
                     _at(root, "gates", scope.value, at), "duplicate-gate", f"duplicate gate `{gate.name}`", hint

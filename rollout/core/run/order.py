@@ -8,7 +8,7 @@ from dataclasses import replace
 from rollout.core.model.areas import AreaKind, Placed, rounds, sizes
 from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges, Leaver
 from rollout.core.model.gates import GateScope
-from rollout.core.model.plan import Change, Plan, Wave, kind_of
+from rollout.core.model.plan import CONTROL_PLANE_WAVE, Change, Plan, Wave, kind_of
 from rollout.core.model.playbook import EMERGENCY_LIMITS, SETTLE, Limits, RevertScope, RevertTimes, seconds_to_revert
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, RunState
 from rollout.core.text.message_folding import for_all, nameless
@@ -132,7 +132,7 @@ def revert_order(
     """
     last = tuple(name for name in transactions if name in one_at_a_time)
     first = tuple(name for name in transactions if name not in one_at_a_time)
-    named = (Wave("rollback", first, soak=0.0), Wave("control plane", last, soak=0.0, at_once=1))
+    named = (Wave("rollback", first, soak=0.0), Wave(CONTROL_PLANE_WAVE, last, soak=0.0, at_once=1))
     waves = tuple(wave for wave in named if wave.nodes) or named[:1]
     wave_of = {name: index for index, wave in enumerate(waves) for name in wave.nodes}
     return Order(

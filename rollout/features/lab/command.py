@@ -184,6 +184,7 @@ def fault(
     read-only           nothing on the disk can be changed
     clock-step          the wall clock is --after seconds (a day; may be negative) off
     not-ready           the API shows the node as not ready
+    devices-lost        with another configuration the plugin of its GPUs does not register
     pod-rejected        with another configuration a pod is not admitted again (OutOfpods)
     container-restarted with another configuration a container is created again
     pull-failing        with another configuration a container's image cannot be pulled

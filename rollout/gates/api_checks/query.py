@@ -4,37 +4,50 @@ Some effects of a restart are normal: running containers keep running, a pod wit
 a while (up to 1.34), the Node may be NotReady for one status update (up to 1.30). These gates judge harm:
 
 * every pod is admitted again; a pod that no longer fits is set to Failed and its containers are killed;
+* a pod is evicted for a threshold that the change has raised above what is free;
+* devices are gone until their plugin has registered again, and stay gone if it does not;
+* a Node flaps if its kubelet renews the lease later than the node controller waits;
 * a container is killed and started again when its hash differs from the kubelet's hash of its spec;
 * the pull queue starts empty, and an image that could be pulled before cannot be pulled now.
 
-Only *new* harm since the baseline counts. The four stand together because they share one look at the API server and one baseline.
+Only *new* harm since the baseline counts. They stand together because they share one look at the API server and one baseline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, assert_never
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Endpoints
-from rollout.core.model.live import Container, Pod, Sight
+from rollout.core.model.live import Container, Lease, Pod, Sight
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.node_baseline import (
     ENDED,
     PULL_FAILURES,
-    STATUS_EVERY,
     Baseline,
     SeenQuery,
     Since,
     Then,
+    extended,
     seconds_between,
     short,
 )
+from rollout.kubelet.restarts.readmission import whole
 
-ApiKind = Literal["nodeReady", "podsKept", "containersKept", "imagePulls"]
-"""The Node is Ready and its lease was renewed after the restart; no pod was rejected at re-admission; no container was restarted by us;
-no new image-pull failure."""
+ApiKind = Literal["nodeReady", "podsKept", "devicesKept", "containersKept", "imagePulls"]
+"""The Node is Ready and stays so, and its lease was renewed after the restart; no pod was rejected at re-admission or evicted; no device
+was lost; no container was restarted by us; no new image-pull failure."""
+
+USUAL_LEASE = 40
+"""Seconds: nodeLeaseDurationSeconds unless it is set."""
+
+USUAL_GRACE = 40
+"""Seconds: --node-monitor-grace-period of a kube-controller-manager up to 1.31; 50 from 1.32 on."""
+
+EVICTED = "Evicted"
+"""The reason of a pod that its kubelet has evicted for a threshold, and of one that it does not admit under pressure."""
 
 OURS = 300.0
 """Seconds after the baseline in which a container's restart counts as ours: apply, its guard, a pod's grace period.
@@ -50,6 +63,17 @@ REJECTIONS = frozenset(
     }
 )  # fmt: skip
 """Reasons by which a kubelet rejects a pod at admission; ``OutOf…`` also stands for extended resources."""
+
+OWN_LIMIT = (
+    "exceeded its local ephemeral storage limit",
+    "Pod ephemeral local storage usage exceeds",
+    "Usage of EmptyDir volume",
+)
+"""In messages of evictions for a limit of the pod itself, which no threshold of the node decides (pkg/kubelet/eviction/helpers.go)."""
+
+REGISTERS = 60.0
+"""Seconds after a restart in which a device plugin may still have to register: until then a kubelet reports none of its devices
+(pkg/kubelet/cm/devicemanager/manager.go, readCheckpoint)."""
 
 SHOWN = 3
 
@@ -75,6 +99,8 @@ class ApiCheck(SeenQuery):
                 return _node_ready(sight, since)
             case "podsKept":
                 return _pods_kept(sight, baseline)
+            case "devicesKept":
+                return _devices_kept(sight, baseline, since)
             case "containersKept":
                 return _containers_kept(sight, baseline)
             case "imagePulls":
@@ -84,62 +110,143 @@ class ApiCheck(SeenQuery):
 
 
 def _node_ready(sight: Sight, since: Since) -> Judged:
-    """Ready, and its lease renewed since it was first read after the restart (renewals come every 10 s)."""
+    """Ready, and its lease renewed since it was first read after the restart (renewals come every 10 s).
+
+    A Node that flaps is Ready most of the time: it is found by the time since which it is Ready.
+    """
     node = sight.node
     if node.ready != "True":
-        window = max(since.settle, STATUS_EVERY)
+        window = since.window
         said = f"Ready is {node.ready or 'not reported'}: {printable(node.ready_message, 200) or 'no reason given'}"
         if since.seconds <= window:
             return Verdict.UNKNOWN, f"{said}; allowed for {window:g} s after a restart"
-        return Verdict.FAIL, said
+        return Verdict.FAIL, f"{said}{_renewals(sight.lease)}"
+    if since.flapped:
+        return Verdict.FAIL, f"{since.flapped}{_renewals(sight.lease)}"
+    if since.seconds < (watched := _renewed_every(sight.lease)):
+        why = f"Ready, but watched for {since.seconds:.0f} s only: it may flap before its lease is renewed after {watched:g} s"
+        return Verdict.UNKNOWN, f"{why}{_renewals(sight.lease)}"
     if since.renewed:
         return Verdict.PASS, "Ready, its lease was renewed after the restart"
     if sight.lease is None:
         return Verdict.UNKNOWN, "Ready, but it has no lease in kube-node-lease"
-    return Verdict.UNKNOWN, f"Ready, but its lease was not renewed in {since.seconds:.0f} s of watching"
+    why = f"Ready, but its lease was not renewed in {since.seconds:.0f} s of watching"
+    return Verdict.UNKNOWN, f"{why}{_renewals(sight.lease)}"
+
+
+def _renewed_every(lease: Lease | None) -> float:
+    """Seconds between two renewals of a lease that lasts longer than usual; 0 for all others."""
+    return lease.lasts / 4 if lease is not None and lease.lasts > USUAL_LEASE else 0.0
+
+
+def _renewals(lease: Lease | None) -> str:
+    """How often the kubelet renews a lease of another length than the usual one."""
+    every = _renewed_every(lease)
+    if lease is None or not every:
+        return ""
+    said = f"; its lease lasts {lease.lasts} s (nodeLeaseDurationSeconds) and is renewed every {every:g} s"
+    return (
+        f"{said}, which is later than the node controller's 40 s (50 s from 1.32 on)" if every > USUAL_GRACE else said
+    )
 
 
 def _pods_kept(sight: Sight, baseline: Baseline) -> Judged:
-    lost = [said for pod in sight.pods if (said := _ended(pod, baseline))]
-    if lost:
-        return Verdict.FAIL, _listed(lost, "pod", "rejected or ended")
+    """No pod rejected or evicted, and no pressure for which a kubelet evicts that was not there before."""
+    ended = [(pod, said) for pod in sight.pods if (said := _ended(pod, baseline))]
+    evicted = [said for pod, said in ended if pod.reason == EVICTED]
+    lost = [said for pod, said in ended if pod.reason != EVICTED]
+    found = [_listed(evicted, "pod", "evicted")] if evicted else []
+    found += [_listed(lost, "pod", "rejected or ended")] if lost else []
+    before = baseline.pressures
+    new = [kind for kind in sight.node.pressures if before is not None and kind not in before]
+    if new:
+        found.append(f"{' and '.join(new)} since the change: an eviction threshold is reached")
+    if found:
+        return Verdict.FAIL, "; ".join(found)
     kept = sum(baseline.knew(pod) is not None for pod in sight.pods)
-    return Verdict.PASS, f"{counted(kept, 'pod')} of {len(baseline.pods)} still there, none rejected"
+    return Verdict.PASS, f"{counted(kept, 'pod')} of {len(baseline.pods)} still there, none rejected or evicted"
+
+
+def _devices_kept(sight: Sight, baseline: Baseline, since: Since) -> Judged:
+    """No extended resource shrank, and no pod with devices failed or was restarted by us."""
+    if baseline.devices is None:
+        return Verdict.UNKNOWN, "the devices before the change are not known"
+    holders = tuple(pod for pod in sight.pods if pod.devices and baseline.knew(pod) is not None)
+    failed = [said for pod in holders if (said := _failed(pod))]
+    restarted = _restarted(holders, baseline)
+    found = [_listed(failed, "pod with devices", "failed", "pods with devices")] if failed else []
+    found += [_listed(restarted, "container with devices", "restarted", "containers with devices")] if restarted else []
+    now = extended(sight.node)
+    try:
+        lost = [said for name, then in baseline.devices.items() if (said := _fewer(name, then, now.get(name)))]
+    except ValueError:
+        return Verdict.UNKNOWN, "the Node reports its devices in a form that is not known"
+    if not found and lost and since.seconds <= REGISTERS:
+        return Verdict.UNKNOWN, f"{', '.join(lost)}; plugins may take {REGISTERS:g} s to register after a restart"
+    found += [f"devices lost: {', '.join(lost)}"] if lost else []
+    if found:
+        return Verdict.FAIL, "; ".join(found)
+    kept = [f"{name} {allocatable}" for name, (_, allocatable) in now.items() if name in baseline.devices]
+    return Verdict.PASS, f"allocatable as before: {', '.join(kept)}" if kept else "the Node has no devices"
+
+
+def _failed(pod: Pod) -> str:
+    if pod.phase != "Failed" or pod.deleting:
+        return ""
+    return f"{pod.name} with {', '.join(pod.devices)} ({pod.reason or 'no reason'}: {printable(pod.message, 120) or 'no message'})"
+
+
+def _fewer(name: str, then: tuple[str, str], now: tuple[str, str] | None) -> str:
+    """What is gone of an extended resource; ``""``: nothing. A resource that is not reported any more is gone."""
+    for what, before, after in zip(("capacity", "allocatable"), then, now or ("", ""), strict=True):
+        if whole(before or "0") > whole(after or "0"):
+            return f"{name} {what} {printable(before, 20)} → {printable(after, 20) or 'not reported'}"
+    return ""
 
 
 def _ended(pod: Pod, baseline: Baseline) -> str:
-    """Why a pod counts as harmed, or ``""``. A pod that is being deleted, or that had ended before, does not count.
+    """Why a pod counts as harmed, or ``""``. A pod that is being deleted, or that had ended before, does not count; nor does one that
+    was evicted for a limit of its own.
 
     New pods count when they were rejected: controllers replace a rejected pod within seconds, often on the same node. A
     pod that must run without an end counts however it ended: some kubelets leave a rejected one as Succeeded.
     """
     if pod.phase not in ENDED or pod.deleting or baseline.over(pod):
         return ""
-    rejected = pod.reason in REJECTIONS or pod.reason.startswith("OutOf")
+    if pod.reason == EVICTED and any(form in pod.message for form in OWN_LIMIT):
+        return ""
+    rejected = pod.reason in REJECTIONS or pod.reason == EVICTED or pod.reason.startswith("OutOf")
     if not rejected and (baseline.knew(pod) is None or not pod.forever):
         return ""
     return f"{pod.name} {pod.phase} ({pod.reason or 'no reason'}: {printable(pod.message, 120) or 'no message'})"
 
 
 def _containers_kept(sight: Sight, baseline: Baseline) -> Judged:
-    watched = [
-        (pod, container, then)
-        for pod in sight.pods
-        if not pod.deleting
-        for container in pod.containers
-        if (then := (baseline.knew(pod) or {}).get(container.name))
-    ]
-    steady = [(pod, container, then) for pod, container, then in watched if then.steady]
-    restarted = [
-        f"{pod.name} {container.name} ({container.state}, restarts {then.restarts} → {container.restarts})"
-        for pod, container, then in steady
-        if _another(pod, container, then) and _by_us(container, baseline)
-    ]
+    restarted = _restarted(sight.pods, baseline)
     if restarted:
         return Verdict.FAIL, _listed(restarted, "container", "restarted")
-    unsteady = len(watched) - len(steady)
+    watched = [then for _, _, then in _watched(sight.pods, baseline)]
+    steady = sum(then.steady for then in watched)
+    unsteady = len(watched) - steady
     noise = f"; {unsteady} were unstable before and are not counted" if unsteady else ""
-    return Verdict.PASS, f"{counted(len(steady), 'container')} kept{noise}"
+    return Verdict.PASS, f"{counted(steady, 'container')} kept{noise}"
+
+
+def _watched(pods: Iterable[Pod], baseline: Baseline) -> Iterator[tuple[Pod, Container, Then]]:
+    """The containers that were there before the change."""
+    for pod in pods:
+        for container in () if pod.deleting else pod.containers:
+            if then := (baseline.knew(pod) or {}).get(container.name):
+                yield pod, container, then
+
+
+def _restarted(pods: Iterable[Pod], baseline: Baseline) -> list[str]:
+    """Those that were steady before and that our restart may have restarted."""
+    return [
+        f"{pod.name} {container.name} ({container.state}, restarts {then.restarts} → {container.restarts})"
+        for pod, container, then in _watched(pods, baseline)
+        if then.steady and _another(pod, container, then) and _by_us(container, baseline)
+    ]
 
 
 def _another(pod: Pod, container: Container, then: Then) -> bool:
@@ -171,6 +278,7 @@ def _not_pulled(pod: Pod, before: Mapping[str, Then]) -> Iterator[str]:
             yield f"{pod.name} {container.name} ({container.reason}: {printable(container.message, 160)})"
 
 
-def _listed(found: list[str], what: str, happened: str) -> str:
+def _listed(found: list[str], what: str, happened: str, several: str = "") -> str:
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f"{counted(len(found), what)} {happened}: {', '.join(map(printable, found[:SHOWN]))}{more}"
+    many = f"{len(found)} {several}" if several and len(found) != 1 else counted(len(found), what)
+    return f"{many} {happened}: {', '.join(map(printable, found[:SHOWN]))}{more}"

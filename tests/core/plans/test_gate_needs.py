@@ -9,13 +9,14 @@ import pytest
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.plan import LessRoom, PlannedDrain
-from rollout.core.model.playbook import SoakData
-from rollout.core.plans.required_back_ends import Needs, PodNeeds, needs_cluster, needs_of, unnamed
+from rollout.core.model.playbook import Policy, SoakData
+from rollout.core.plans.required_back_ends import Needs, PodNeeds, needs_cluster, needs_of, unnamed, with_gates_of_api
 from rollout.gates.alertmanager.query import AlertQuery
 from rollout.gates.api_checks.query import ApiCheck
 from rollout.gates.prometheus.query import PrometheusQuery
 from rollout.gates.table import DEFAULT_GATES
 from tests.core.presentation.journals import plan_of
+from tests.kubelet.nodes import POLICY
 
 READY = Gate(ApiCheck("nodeReady"), GateScope.NODE, "nodeReady")
 PODS = Gate(ApiCheck("podsKept"), GateScope.NODE, "podsKept")
@@ -46,6 +47,27 @@ def test_a_back_end_that_is_set_is_no_problem() -> None:
         unnamed(Needs((READY, ERRORS, ALERTS), PodNeeds.DRAINED), Endpoints("k", "", "http://p", "http://a"), "rno")
         == ()
     )
+
+
+def named(policy: Policy, kubeconfig: str = "k") -> list[str]:
+    return [gate.name for gate in with_gates_of_api(policy, kubeconfig).gates]
+
+
+def test_with_a_kubeconfig_gates_of_the_api_server_are_on_by_default() -> None:
+    usual = [gate.name for gate in DEFAULT_GATES]
+    assert named(POLICY) == [*usual, "nodeReady", "podsKept", "devicesKept"]
+    assert named(POLICY, "") == usual
+
+
+def test_a_playbook_that_names_node_gates_has_them_too_each_once() -> None:
+    own = replace(POLICY, gates=(PODS, ERRORS))
+    assert named(own) == ["podsKept", "errors", "nodeReady", "devicesKept"]
+    assert PODS in with_gates_of_api(own, "k").gates, "with its own timeout"
+
+
+def test_only_what_a_playbook_switches_off_is_off() -> None:
+    assert "podsKept" not in named(replace(POLICY, without=("podsKept",)))
+    assert "nodeReady" in named(replace(POLICY, without=("podsKept",)))
 
 
 def test_only_some_gates_need_the_api_server() -> None:

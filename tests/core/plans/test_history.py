@@ -10,6 +10,7 @@ from rollout.app.plan import NOTHING_KNOWN, build_plan
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
+from rollout.core.model.surroundings import Listing, Manifests, NodeSurroundings
 from rollout.core.plans.history import Around, seen_in
 from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_text import plan_text
@@ -20,6 +21,7 @@ from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
 FOUND = inventory(4)
 N1, N2, N3, N4 = FOUND.nodes
 NO_MACHINES: Mapping[str, str] = MappingProxyType({})
+NO_SURROUNDINGS: Mapping[str, NodeSurroundings] = MappingProxyType({})
 
 
 def planned(
@@ -29,13 +31,15 @@ def planned(
     machines: Mapping[str, str] = NO_MACHINES,
     boots: Mapping[str, str] = NO_MACHINES,
     selection: tuple[str, ...] = (),
+    surroundings: Mapping[str, NodeSurroundings] = NO_SURROUNDINGS,
 ) -> Plan:
     nodes = {name: kubeadm(name) for name in found.nodes}
     changed = {
         name: replace(nodes[name], machine_id=machine, boot_id=boots.get(name, nodes[name].boot_id))
         for name, machine in machines.items()
     }
-    snapshot = fleet(found, {**nodes, **changed})
+    around_it = {name: replace(nodes[name], surroundings=each) for name, each in surroundings.items()}
+    snapshot = fleet(found, {**nodes, **changed, **around_it})
     wanted = dict.fromkeys(found.nodes, IMAGE_PULLS)
     return build_plan(found, policy, snapshot, wanted, selection or tuple(found.nodes), "", None, around)
 
@@ -117,6 +121,38 @@ def test_the_control_plane_is_skipped_in_any_state_unless_the_playbook_includes_
     assert (plan.waves[-1].name, plan.waves[-1].nodes, plan.waves[-1].at_once) == ("control plane", (N4,), 1)
     assert "control plane: 1 node" in plan_text(plan)
     assert ", one at a time  " in plan_text(plan)
+
+
+def test_a_node_with_static_pods_of_the_control_plane_is_of_it_whatever_the_inventory_says() -> None:
+    etcd = NodeSurroundings(manifests=(Manifests("/etc/kubernetes/manifests", Listing(("etcd.yaml",))),))
+    plan = planned(surroundings={N2: etcd})
+    assert [(entry.name, entry.standing, entry.reference) for entry in plan.left] == [
+        (N2, Standing.SKIPPED, "control-plane")
+    ]
+    (remark,) = said(plan)
+    assert (remark.reference, remark.nodes) == ("control-plane-seen", (N2,))
+    assert remark.text.startswith(
+        "of the control plane, although the inventory does not say so: it has etcd.yaml in /etc/kubernetes/manifests; "
+    )
+    plan = planned(surroundings={N2: etcd}, policy=replace(POLICY, control_plane=True))
+    assert (plan.waves[-1].name, plan.waves[-1].nodes, plan.waves[-1].at_once) == ("control plane", (N2,), 1)
+    assert [remark.reference for remark in said(plan)] == ["control-plane-seen"]
+
+
+def test_a_node_with_the_taint_of_the_control_plane_is_of_it_whatever_the_inventory_says() -> None:
+    tainted = replace(live(N3), taints=("node-role.kubernetes.io/control-plane:NoSchedule",))
+    around = Around(live=tuple(tainted if name == N3 else live(name) for name in FOUND.nodes))
+    assert [(entry.name, entry.reference) for entry in planned(around).left] == [(N3, "control-plane")]
+    plan = planned(around, policy=replace(POLICY, control_plane=True))
+    assert (plan.waves[-1].name, plan.waves[-1].nodes) == ("control plane", (N3,))
+
+
+def test_gates_that_the_playbook_switches_off_are_named() -> None:
+    (remark,) = said(planned(policy=replace(POLICY, without=("podsKept", "healthz"))))
+    assert (remark.reference, remark.text) == (
+        "gates-without",
+        "the playbook switches off gates that are on by default: podsKept, healthz",
+    )
 
 
 def test_nodes_that_only_the_inventory_or_only_the_api_has() -> None:

@@ -83,6 +83,12 @@ def test_image_pulls_lists_the_defaults() -> None:
     assert replace(policy, name="p", settings=bare.settings, digest=bare.digest) == bare
 
 
+def test_default_gates_are_switched_off_by_name() -> None:
+    policy = load(f"{BARE}gates: {{without: [healthz, podsKept, healthz]}}\n")
+    assert [gate.name for gate in policy.gates] == ["unit", "process", "effectiveConfig"]
+    assert policy.without == ("healthz", "podsKept")
+
+
 def test_every_key_set() -> None:
     policy = load(
         BARE
@@ -256,7 +262,7 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("waves: [rest, {upTo: 100%}]", "p.yaml:3:9: `rest` leaves nothing for the waves after it (put it last) [bad-wave]"),
         ("waves: [canary, {upTo: 5%}]", "p.yaml:3:17: the waves end before they include every node (end with `rest`; to change fewer nodes, use --limit) [bad-wave]"),
         ("gates: {node: []}", "p.yaml:3:15: `node` must not be empty [empty-list]"),
-        ("gates: {node: [helthz]}", "p.yaml:3:16: `node[0]` must be unit, process, healthz, effectiveConfig, nodeReady, podsKept, containersKept, imagePulls or {command: […]}, not `helthz` (did you mean `healthz`?) [bad-choice]"),
+        ("gates: {node: [helthz]}", "p.yaml:3:16: `node[0]` must be unit, process, healthz, effectiveConfig, nodeReady, podsKept, devicesKept, containersKept, imagePulls or {command: […]}, not `helthz` (did you mean `healthz`?) [bad-choice]"),
         ("gates: {node: [unit, unit]}", "p.yaml:3:22: duplicate gate `unit` [duplicate-gate]"),
         ("gates: {node: [{timeout: 3s}]}", "p.yaml:3:16: `node[0]` must be a gate's name or have a `command` [bad-gate]"),
         ("gates: {node: [{command: []}]}", "p.yaml:3:26: `command` must not be empty [empty-list]"),
@@ -288,6 +294,10 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("passes: 0", "p.yaml:3:9: `passes` must be at least 1, not 0 [out-of-range]"),
         ("keep: 0", "p.yaml:3:7: `keep` must be at least 1, not 0 [out-of-range]"),
         ("keep: 1.5", "p.yaml:3:7: `keep` must be a whole number, not 1.5 [wrong-type]"),
+        ("gates: {without: [podKept]}", "p.yaml:3:19: `without[0]` must be unit, process, healthz, effectiveConfig, nodeReady, podsKept or devicesKept, not `podKept` (did you mean `podsKept`?) [bad-choice]"),
+        ("gates: {without: [1]}", "p.yaml:3:19: `without[0]` must be the name of a gate that is on by default, not a number [wrong-type]"),
+        ("gates: {node: [unit, podsKept], without: [podsKept]}", "p.yaml:3:43: gate `podsKept` is switched off, and is listed under `node` [duplicate-gate]"),
+        ("gates: {wave: [{command: ['true'], name: nodeReady}]}", "p.yaml:3:16: duplicate gate `nodeReady` (give it a `name` of its own) [duplicate-gate]"),
         ("templates: {flagsEnv: kubelet-flag.env.j2}", "p.yaml:3:23: there is no template templates/kubelet-flag.env.j2 (did you mean `kubelet-flags.env.j2`?) [unknown-template]"),
         ("drain: 15", "p.yaml:3:8: `drain` must be a map, not a number [wrong-type]"),
         ("drain: soon", "p.yaml:3:8: `within`: `soon` is not a duration: a duration is numbers with units (ns, us, ms, s, m, h), for example 90s or 1m30s [bad-duration]"),

@@ -1,0 +1,57 @@
+"""The role of a node as it is seen: by the labels of the inventory, by its Node in the API, and by its static pods.
+
+A node of the control plane counts as one whatever the inventory says: it is changed last, one at a time.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.inventory import CONTROL_PLANE, Node, Role, role_of
+from rollout.core.model.live import LiveNode
+from rollout.core.model.snapshot import Snapshot, Unread
+from rollout.core.text.terminal import printable
+
+_MANIFEST = re.compile(
+    r"(?:kube-apiserver|etcd|etcd-main|etcd-events|etcd-manager-main|etcd-manager-events)(?:-pod)?\.(?:ya?ml|json|manifest)"
+)
+"""Names of the manifests of a control plane's static pods: of kubeadm, RKE2 and kubespray; ``-pod`` of OpenShift; ``etcd-…`` and ``.manifest`` of kops."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRole:
+    """``seen``: what shows that it is of the control plane, beyond the inventory; ``""``: nothing does, or the inventory says so too."""
+
+    role: Role
+    seen: str = ""
+
+
+def seen_role(node: Node, read: Snapshot | Unread | None, live: LiveNode | None) -> SeenRole:
+    """``read`` and ``live``: the node and its Node, if they were read."""
+    said = role_of(node.labels)
+    if said is Role.CONTROL_PLANE:
+        return SeenRole(said)
+    seen = [*_static_pods(read), *_of_node(live)]
+    if seen:
+        return SeenRole(Role.CONTROL_PLANE, " and ".join(seen))
+    return SeenRole(role_of({**(live.labels if live else {}), **node.labels}))
+
+
+def _static_pods(read: Snapshot | Unread | None) -> tuple[str, ...]:
+    around = read.surroundings if isinstance(read, Snapshot) else None
+    found = [
+        f"{', '.join(printable(name, 60) for name in names)} in {printable(folder.folder, 120)}"
+        for folder in (around.manifests if around else ())
+        if (names := sorted(filter(_MANIFEST.fullmatch, folder.files.names)))
+    ]
+    return (f"it has {' and '.join(found)}",) if found else ()
+
+
+def _of_node(live: LiveNode | None) -> tuple[str, ...]:
+    if live is None:
+        return ()
+    labels = [key for key in CONTROL_PLANE if key in live.labels]
+    taints = [key for key in CONTROL_PLANE if any(taint.startswith((f"{key}:", f"{key}=")) for taint in live.taints)]
+    said = [f"the label {label}" for label in labels[:1]] or [f"the taint {taint}" for taint in taints[:1]]
+    return tuple(f"its Node has {each}" for each in said)

@@ -1,0 +1,95 @@
+"""``podsKept``: pods that were rejected or evicted since the change, and pressure that was not there before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.live import Container, LiveNode, Pod, Sight
+from rollout.core.model.verdict import Judged, Verdict
+from rollout.gates.api_checks.query import ApiCheck
+from rollout.kubelet.node_baseline import Since, baseline_of, read_baseline
+
+NODE = LiveNode(
+    "n1", "u", "", (), {}, unschedulable=False, taints=(), kubelet_version="", runtime="", os_image="", ready="True"
+)
+WEB = Pod("uid-1", "shop/web", "Running", containers=(Container("app", "docker://aaaa", 0, "running"),))
+LOW = "The node was low on resource: memory. Threshold quantity: 115200Mi, available: 62411Mi. "
+EVICTED = replace(WEB, phase="Failed", reason="Evicted", message=LOW, containers=())
+BEFORE = Sight(NODE, None, (WEB,))
+
+
+def judged(now: Sight, before: Sight = BEFORE) -> Judged:
+    since = Since(None, renewed=True, seconds=30.0, settle=0.0)
+    return ApiCheck("podsKept").judge(now, read_baseline(baseline_of(before)), since)
+
+
+def test_pods_that_stay_pass() -> None:
+    assert judged(BEFORE) == (Verdict.PASS, "1 pod of 1 still there, none rejected or evicted")
+
+
+def test_an_evicted_pod_is_a_failure() -> None:
+    verdict, said = judged(replace(BEFORE, pods=(EVICTED,)))
+    assert verdict is Verdict.FAIL
+    assert said.startswith("1 pod evicted: shop/web Failed (Evicted: The node was low on resource: memory.")
+
+
+@pytest.mark.parametrize("policy", [True, False])
+def test_a_pod_that_came_after_the_change_and_was_evicted_is_one_too(policy: bool) -> None:
+    """Its controller makes another one, on the same node: under pressure that is not admitted."""
+    pressed = "The node had condition: [MemoryPressure]. "
+    pods = [
+        replace(EVICTED, uid=f"uid-{at}", name=f"shop/w{at}", message=pressed, forever=policy) for at in range(2, 7)
+    ]
+    verdict, said = judged(replace(BEFORE, pods=(WEB, *pods)))
+    assert verdict is Verdict.FAIL
+    assert said.startswith("5 pods evicted: shop/w2 Failed (Evicted: The node had condition: [MemoryPressure].")
+    assert said.endswith(" and 2 more")
+
+
+def test_what_was_evicted_before_does_not_count() -> None:
+    old = replace(EVICTED, uid="uid-0", name="shop/old")
+    before = replace(BEFORE, pods=(WEB, old))
+    assert judged(before, before)[0] is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ",
+        'Container app exceeded its local ephemeral storage limit "1Gi". ',
+        'Usage of EmptyDir volume "cache" exceeds the limit "1Gi". ',
+    ],
+)
+def test_an_eviction_for_a_limit_of_the_pod_itself_does_not_count(message: str) -> None:
+    assert judged(replace(BEFORE, pods=(replace(EVICTED, message=message),)))[0] is Verdict.PASS
+
+
+def test_rejected_and_evicted_pods_are_told_apart() -> None:
+    rejected = replace(
+        EVICTED, uid="uid-2", name="shop/gpu", reason="UnexpectedAdmissionError", message="Allocate failed"
+    )
+    verdict, said = judged(replace(BEFORE, pods=(EVICTED, rejected)))
+    assert verdict is Verdict.FAIL
+    assert "1 pod evicted: shop/web" in said
+    assert "; 1 pod rejected or ended: shop/gpu Failed (UnexpectedAdmissionError: Allocate failed)" in said
+
+
+def test_pressure_since_the_change_is_a_failure_although_no_pod_is_evicted_yet() -> None:
+    pressed = replace(BEFORE, node=replace(NODE, pressures=("MemoryPressure",)))
+    said = "MemoryPressure since the change: an eviction threshold is reached"
+    assert judged(pressed) == (Verdict.FAIL, said)
+    assert judged(pressed, pressed)[0] is Verdict.PASS, "it was there before"
+
+
+def test_a_baseline_of_an_older_version_knows_no_pressure() -> None:
+    pressed = replace(BEFORE, node=replace(NODE, pressures=("DiskPressure",)))
+    old = read_baseline('{"v":1,"lease":"","at":3,"ended":[],"pods":{"uid1":["app aaaa 0"]}}')
+    assert (old.pressures, old.devices) == (None, None)
+    since = Since(None, renewed=True, seconds=30.0, settle=0.0)
+    assert ApiCheck("podsKept").judge(pressed, old, since)[0] is Verdict.PASS
+    assert ApiCheck("devicesKept").judge(pressed, old, since) == (
+        Verdict.UNKNOWN,
+        "the devices before the change are not known",
+    )
