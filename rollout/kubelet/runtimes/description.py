@@ -107,6 +107,7 @@ class PullStep(StrEnum):
     ENDED = auto()
     STOPPED = auto()  # ended or cancelled, with the bytes that were read
     NEXT_HOST = auto()  # a host of the image failed, and the next one is tried
+    UNLIMITED = auto()  # the pull begins without a deadline
     STARTED = auto()  # the daemon itself starts, with its version
 
 
@@ -130,7 +131,8 @@ class PullMessage:
 class SilentPart(StrEnum):
     """The part of a pull that showed no progress until a program cancelled it."""
 
-    LOCAL = auto()  # the node verifies or extracts a layer that has arrived
+    LOCAL = auto()  # the node extracts a layer that has arrived
+    VERIFY = auto()  # the node verifies a layer that has arrived
     UNPACK = auto()  # the same, by the error of the pull
     MIRROR = auto()  # a host before the image's own registry did not answer
     REGISTRY = auto()
@@ -140,17 +142,51 @@ class SilentPart(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class VersionedText:
+    """A text for people that is true of the versions from ``since`` up to, not including, ``before``; ``unsure``: where the version is not known."""
+
+    text: str
+    since: Number = FIRST
+    before: Number = (9999, 0, 0)
+    unsure: str = ""
+
+    def told(self, version: RuntimeVersion | None) -> str:
+        if version is None:
+            return self.unsure
+        return self.text if self.since <= version.number < self.before else ""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLimit:
+    """A time limit of the program itself that ends each pull, with or without progress, in versions before ``before``.
+
+    ``seconds``: the limit where nothing sets another; ``error``: the whole error of such a pull.
+    """
+
+    before: Number
+    seconds: float
+    error: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class CutWords:
     """What people are told of pulls that ``by`` cancelled. ``parts``: what is true of a silent part with this program only.
 
-    ``without_key``: its versions in which no setting changes the deadline; ``""`` in ``ask_version``: every version has one.
+    ``line``: how its log's line of such a pull begins; ``""``: the kubelet's log has it. ``ask_version``: what prints its version.
+    ``phases``: links of errors that this program's pulls alone have. ``least``: its shortest default in seconds, where an error in these
+    words and as long a pull are a sign of it. ``keyless``: what is true if its version is not known and some versions have no key.
+    ``unlimited``: what a pull without a deadline does.
     """
 
     by: str
-    parts: Mapping[SilentPart, str] = field(default_factory=dict)
-    without_key: tuple[str, ...] = ()
-    why_without: str = ""
+    line: str = ""
     ask_version: str = ""
+    parts: Mapping[SilentPart, VersionedText] = field(default_factory=dict)
+    phases: tuple[str, ...] = ()
+    least: float = 0.0
+    keyless: str = ""
+    unlimited: VersionedText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +258,7 @@ class Description:
     id_scheme: str = ""  # how the kubelet's name of a container begins: ``docker`` of ``docker://0123…``
     negative_grace: str = ""  # what it does with a grace period below 0
     kills_alone_before: Number = FIRST  # versions up to here kill a container that is ending when its caller goes away
-    own_limit: str = ""  # a time limit of its own that ends pulls, with or without progress
+    own_limit: OwnLimit | None = None
     traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # intent → what people must know of it here
     stand_in: RuntimeStandIn = field(default_factory=RuntimeStandIn)
     values: Callable[[Snapshot], Mapping[str, Value]] = (

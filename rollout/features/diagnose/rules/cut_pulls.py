@@ -7,13 +7,17 @@ worse where a mirror or a registry hangs. What the lines say of that part:
   ``trying next host`` with the error of each host that it gave up (core/remotes/docker/resolver.go). The pull's own error
   names the phase: ``failed to extract layer`` is unpacking, which a deadline may cut from 2.2 on (containerd#13909).
 * dockershim and cri-dockerd print the state of a layer: ``Downloading``, ``Verifying Checksum``, ``Extracting``.
-* CRI-O names neither image nor phase. 1.31.0 to 1.31.2 cancel after 10 s and have no key for it (cri-o#8760).
+* CRI-O names neither image nor phase. 1.30.0 to 1.30.10 and 1.31.0 to 1.31.2 cancel after 10 s and have no key for it (cri-o#8760).
+
+A deadline of 0s is written as ``no timeout and will not start pulling image``. With the transfer service (containerd 2.1 and later)
+every pull then hangs (containerd#14158); where containerd pulls locally the line is the same, and pulls end. So a pull that ended decides.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.durations import go_format
@@ -29,9 +33,11 @@ from rollout.features.diagnose.rules.finding import (
     since,
 )
 from rollout.features.diagnose.rules.pull_errors import PullCause, read_error
-from rollout.features.diagnose.rules.pulls import full_name, registry
-from rollout.kubelet.runtimes.description import CutWords, SilentPart
-from rollout.kubelet.runtimes.known import KNOWN
+from rollout.features.diagnose.rules.pulls import HUNG, full_name, registry, repository
+from rollout.kubelet import versions as kubelets
+from rollout.kubelet.intents import DEADLINE
+from rollout.kubelet.runtimes.description import CutWords, Row, RuntimeVersion, SilentPart, parse
+from rollout.kubelet.runtimes.known import KNOWN, dotted
 
 RAISED = 300.0
 """The deadline that is proposed at least: 5 min, what GCE's scripts set and containerd has as its default since 1.7.10."""
@@ -43,7 +49,51 @@ MANY = 3
 """Requests under way at a cut, from which layers are fetched in chunks: one request a layer, and three layers, is the default."""
 
 
-_CUTS = {known.cuts.by: known.cuts for known in KNOWN if known.cuts}
+CUTS = {known.cuts.by: known.cuts for known in KNOWN if known.cuts}
+_RUNTIMES = {known.cuts.by: known for known in KNOWN if known.cuts}
+_LAST_BUILT_IN = max(known.built_in_until or 0 for known in KNOWN)
+
+
+class Programs:
+    """The versions of each node's programs, by the lines of their last start."""
+
+    def __init__(self, facts: Facts) -> None:
+        starts = facts.of(Kind.RUNTIME)
+        self._versions = {(fact.node, fact["by"]): parse(fact["version"]) for fact in starts}
+        self._minors = {
+            fact.node: version.minor
+            for fact in facts.of(Kind.START)
+            if (version := kubelets.parse(fact["version"])) is not None
+        }
+
+    def version(self, node: str, by: str) -> RuntimeVersion | None:
+        return self._versions.get((node, by))
+
+    def minor(self, node: str) -> int | None:
+        """Of the node's kubelet."""
+        return self._minors.get(node)
+
+    def without_deadline(self, node: str, by: str) -> str:
+        """Why no setting changes the deadline of this program on this node; ``""``: one does, or the version is not known."""
+        if by not in _RUNTIMES:  # a runtime that the kubelet contains
+            minor = self.minor(node)
+            gone = minor is not None and minor > _LAST_BUILT_IN
+            return f"This kubelet, 1.{minor}, has no such deadline of its own any more." if gone else ""
+        version = self.version(node, by)
+        if version is None:
+            return ""
+        row = _RUNTIMES[by].row(DEADLINE, version)
+        if row is None:
+            return f"rollout does not know {by} {version.text}, so it proposes no setting."
+        if row.key:
+            return ""
+        first = next((each.since for each in _with_key(by) if each.since > version.number), None)
+        upgrade = f": an upgrade to {dotted(first)} or later brings one" if first else ""
+        return f"{by} {version.text} has no key for its deadline{upgrade}."
+
+
+def _with_key(by: str) -> list[Row]:
+    return [row for row in _RUNTIMES[by].rows if row.intent == DEADLINE and row.key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +107,13 @@ class _Part:
 
 
 def cut_findings(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
-    """One for each node, program and silent part."""
+    """One for each node, program and silent part; and one for each node where pulls begin without a deadline and hang."""
+    programs = Programs(facts)
+    yield from _unlimited_findings(facts, programs, target)
     cuts = facts.of(Kind.PULL_CUT)
     if not cuts:
         return
-    silences, versions = _longest_silences(facts), _versions(facts)
-    around = _Around(facts)
+    silences, around = _longest_silences(facts), _Around(facts)
     together: dict[tuple[str, str, SilentPart, str], list[tuple[Fact, _Part]]] = defaultdict(list)
     for cut in cuts:
         part = _part(cut, around)
@@ -73,7 +124,8 @@ def cut_findings(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
         deadline = go_seconds(lines[0]["deadline"])
         # Of the pull that was cancelled: its silence would have been longer.
         measured = silence if silence >= (deadline or 0.0) else 0.0
-        told = _told(parts[0][1], _CUTS.get(by, CutWords(by)), versions.get((node, by), ""), measured)
+        none = programs.without_deadline(node, by)
+        told = _told(parts[0][1], CUTS.get(by, CutWords(by)), programs.version(node, by), measured, none)
         images = sorted({fact["image"] for fact in lines if fact["image"]})
         cause = (
             f"{by} cancelled {counted(len(lines), 'pull')} after {lines[0]['deadline']} without progress"
@@ -102,12 +154,29 @@ class _Told:
     fetch: str = ""
 
 
-def _told(part: _Part, words: CutWords, version: str, measured: float) -> _Told:
-    """``measured``: the longest silence of the node's pulls, 0 if none is known to be as long as the deadline."""
+def _told(part: _Part, words: CutWords, version: RuntimeVersion | None, measured: float, none: str) -> _Told:
+    """``measured``: the longest silence of the node's pulls, 0 if none is known to be as long as the deadline.
+
+    ``none``: why no setting changes the deadline here, see ``Programs.without_deadline``.
+    """
+    told = _of_part(part, words, version, measured)
+    if not told.longer:
+        return told
+    if none:
+        return replace(told, cause=f"{told.cause} {none}", longer=False)
+    if words.keyless and version is None:
+        fetch = f"the version: {words.ask_version}. Where it has the key, imagePullProgressDeadline=5m0s fixes it"
+        return replace(told, cause=f"{told.cause} {words.keyless}", longer=False, fetch=fetch)
+    return told
+
+
+def _of_part(part: _Part, words: CutWords, version: RuntimeVersion | None, measured: float) -> _Told:
     certain, likely = Confidence.CERTAIN, Confidence.LIKELY
-    host, progress, more = part.host, part.progress, words.parts.get(part.silent, "")
-    match part.silent:
-        case SilentPart.LOCAL:
+    host, progress = part.host, part.progress
+    more = words.parts[part.silent].told(version) if part.silent in words.parts else ""
+    silent = SilentPart.TRANSFER if part.silent is SilentPart.CHUNK and not more else part.silent
+    match silent:
+        case SilentPart.LOCAL | SilentPart.VERIFY:
             long = f"; it makes no progress for up to {seconds_text(measured)}" if measured else ""
             cause = f"The last progress was the node's own work on a layer that had arrived, which shows none while it lasts{long}. {more}"
             return _Told(cause, certain, longer=True, fetch="" if measured else _FETCH_SILENCE)
@@ -133,21 +202,10 @@ def _told(part: _Part, words: CutWords, version: str, measured: float) -> _Told:
             return _Told(cause, likely if progress else certain, longer=False, fetch=_FETCH_TIMED)
         case SilentPart.UNKNOWN:
             pass
-    if version in words.without_key:
-        return _Told(f"{words.by} {version} and its like {words.why_without}.", certain, longer=False)
-    if words.without_key and not version:
-        cause = f"{words.by} {words.without_key[0]} to {words.without_key[-1]} {words.why_without}. Other versions have a key for it."
-        fetch = f"the version: {words.ask_version}. Where it has the key, imagePullProgressDeadline=5m0s fixes it"
-        return _Told(cause, certain, longer=False, fetch=fetch)
     cause = (
         "Which part of the pull was silent is not in what was read: the node's own work, the registry, or the network."
     )
     return _Told(cause, certain, longer=True, fetch=_FETCH_SILENCE)
-
-
-def _versions(facts: Facts) -> Mapping[tuple[str, str], str]:
-    """Node and program → the version with which it started last."""
-    return {(fact.node, fact["by"]): fact["version"].removeprefix("v") for fact in facts.of(Kind.RUNTIME)}
 
 
 class _Around:
@@ -163,7 +221,7 @@ class _Around:
         for fact in self._lines[cut.node, cut.clock]:
             near = at is not None and fact.at is not None and -1.0 <= fact.at - at <= AROUND
             same = (
-                f"/v2/{_repository(cut['image'])}/" in fact["error"]
+                f"/v2/{repository(cut['image'])}/" in fact["error"]
                 if fact.kind is Kind.NEXT_HOST
                 else full_name(fact["image"]) == full_name(cut["image"])
             )
@@ -171,16 +229,20 @@ class _Around:
                 yield fact
 
 
-_OF_THE_NODE = ("Verifying Checksum", "Extracting")
-_OF_THE_NET = ("Downloading", "Pulling fs layer", "Waiting")
+_STATES = {
+    "Verifying Checksum": SilentPart.VERIFY,
+    "Extracting": SilentPart.LOCAL,
+    "Downloading": SilentPart.TRANSFER,
+    "Pulling fs layer": SilentPart.TRANSFER,
+    "Waiting": SilentPart.TRANSFER,
+}
 
 
 def _part(cut: Fact, around: _Around) -> _Part:
-    state = cut["progress"].partition(": ")[2] or cut["progress"]
-    if state.strip().startswith(_OF_THE_NODE):
-        return _Part(SilentPart.LOCAL)
-    if state.strip().startswith(_OF_THE_NET):
-        return _Part(SilentPart.TRANSFER)
+    state = (cut["progress"].partition(": ")[2] or cut["progress"]).strip()
+    for begins, part in _STATES.items():
+        if state.startswith(begins):
+            return _Part(part)
     lines = tuple(around.of(cut))
     stopped = next((fact for fact in lines if fact.kind is Kind.PULL_STOPPED), None)
     ended = next((fact for fact in lines if fact.kind is Kind.RUNTIME_ENDED and fact["error"]), None)
@@ -201,15 +263,44 @@ def _part(cut: Fact, around: _Around) -> _Part:
     return _Part(SilentPart.UNKNOWN, "", progress, lines)
 
 
-def _repository(image: str) -> str:
-    """``docker.io/library/busybox:1.36`` → ``library/busybox``, as it stands in the addresses that a host is asked for."""
-    name = full_name(image).partition("@")[0].partition("/")[2]
-    folder, slash, last = name.rpartition("/")
-    return f"{folder}{slash}{last.partition(':')[0]}"
-
-
 def _is_cut(error: str) -> bool:
     return read_error(error).cause is PullCause.CANCELLED
+
+
+def _unlimited_findings(facts: Facts, programs: Programs, target: ProposalTarget) -> Iterator[Finding]:
+    """Pulls that began without a deadline, of which none ended: with the transfer service none ever does."""
+    begun: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in facts.of(Kind.UNLIMITED):
+        if fact.at is not None and fact["by"] in CUTS:
+            begun[fact.node, fact.clock].append(fact)
+    last = {clock: max(fact.at or 0.0 for fact in facts if fact.clock == clock) for _, clock in begun}
+    ends = [fact for fact in facts.of(Kind.RUNTIME_ENDED) if read_error(fact["error"]).cause is not PullCause.CANCELLED]
+    for (node, clock), lines in begun.items():
+        version, unlimited = programs.version(node, lines[0]["by"]), CUTS[lines[0]["by"]].unlimited
+        hung = [line for line in lines if last[clock] - (line.at or 0.0) >= HUNG]
+        ended = any(
+            (end.node, end.clock) == (node, clock)
+            and (end.at or 0.0) >= (line.at or 0.0)
+            and full_name(end["image"]) == full_name(line["image"])
+            for line in lines
+            for end in ends
+        )
+        why = unlimited.told(version) if unlimited else ""
+        if not hung or ended or not why:
+            continue  # a pull that ended, or failed of another cause, passed the first step
+        images = sorted({line["image"] for line in hung})
+        cause = (
+            f"{counted(len(hung), 'pull')} began without a progress deadline (0s) and did not end within {seconds_text(last[clock] - (hung[0].at or 0.0))}: "
+            f"{', '.join(images[:3])}. {why}"
+        )
+        sure = Confidence.LIKELY if version is not None else Confidence.UNKNOWN
+        nodes = nodes_of(hung)
+        setting = f"imagePullProgressDeadline={go_format(RAISED)}"
+        yield Finding(
+            "pull-progress-deadline", sure, nodes, since(hung), cause, proof(hung),
+            target.plan(nodes, setting) if version is not None else "", RISK if version is not None else "",
+            f"{CUTS[lines[0]['by']].ask_version}, and `use_local_image_pull` in its configuration: with it the deadline is not the reason",
+        )  # fmt: skip
 
 
 RISK = (

@@ -18,12 +18,12 @@ from rollout.features.diagnose.rules.pull_failures import (
     back_off_findings,
     deadline_findings,
     qps_findings,
-    slow_findings,
 )
 from rollout.features.diagnose.rules.pull_queue import queue_findings
 from rollout.features.diagnose.rules.pulls import pulls_of
 from rollout.features.diagnose.rules.reading import FileReading
 from rollout.features.diagnose.rules.repeated import repeated_findings
+from rollout.features.diagnose.rules.slow_pulls import slow_findings
 from rollout.features.diagnose.rules.staying_pods import staying_findings
 from rollout.kubelet import versions
 
@@ -129,7 +129,7 @@ def _findings(here: Facts, target: ProposalTarget) -> tuple[Finding, ...]:
         *deadline_findings(here, pulls, target),
         *qps_findings(here, pulls, target),
         *slow_findings(here),
-        *back_off_findings(here),
+        *back_off_findings(here, pulls),
         *ending_findings(here, target),
         *start_findings(here, target),
         *repeated_findings(here),

@@ -24,6 +24,7 @@ _STEPS = {
     PullStep.ENDED: Kind.RUNTIME_ENDED,
     PullStep.STOPPED: Kind.PULL_STOPPED,
     PullStep.NEXT_HOST: Kind.NEXT_HOST,
+    PullStep.UNLIMITED: Kind.UNLIMITED,
     PullStep.STARTED: Kind.RUNTIME,
 }
 QPS = "pull QPS exceeded"
@@ -102,7 +103,7 @@ _PLEG = re.compile(r"pleg was last seen active (?P<elapsed>\S+) ago; threshold i
 _CGROUP = "kubelet is configured to not run on a host using cgroup v1"
 _CHANGED = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
 _SYNC = re.compile(
-    r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?P<reason>ErrImagePull|ImagePullBackOff): (?P<error>.*)'
+    r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?P<reason>ErrImagePull|ImagePullBackOff|RegistryUnavailable|SignatureValidationFailed): (?P<error>.*)'
 )
 _BACK_OFF_IMAGE = re.compile(r'Back-off pulling image [\\"]*(?P<image>[^\\"]+)')
 _OLD_POD = re.compile(r'\("(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\(')
@@ -410,6 +411,8 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "Error syncing pod": (
         "ImagePullBackOff",
         "ErrImagePull",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
         *_HOLDING,
         "KillContainerError",
         "KillPodSandboxError",

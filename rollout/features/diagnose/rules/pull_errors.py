@@ -22,6 +22,7 @@ class PullCause(StrEnum):
     """Why a pull failed, for people: the end of a sentence that begins with "because"."""
 
     NO_IMAGE = "the registry has no such image or tag"
+    NO_PART = "the host that was asked lacks a manifest or a layer that the image names"
     NO_IMAGE_OR_ACCESS = "the registry has no such repository, or does not show it without other credentials"
     CREDENTIALS = "the registry refuses the credentials, or there are none"
     FORBIDDEN = "the registry refuses the node or its credentials (403)"
@@ -52,9 +53,11 @@ class PullCause(StrEnum):
     READ_ONLY = "the node's file system is read-only"
     DISK_ERROR = "the node's disk reports input or output errors"
     SNAPSHOTS = "the runtime's own store lacks a layer or a snapshot that it has recorded: the image and the registry are not the cause"
+    LEFTOVERS = "the runtime's own store still has the directory of a layer that it has not recorded: the image and the registry are not the cause"
     LOCKED = "another pull of the same layer holds its lock in the runtime"
     DAMAGED = "the data that arrived is not that of the image: it was damaged or cut off on its way"
     SIGNATURE = "the node's signature policy rejects the image"
+    POLICY_FILE = "the node's signature policy cannot be read, so no image is accepted"
     CANCELLED = "the pull was cancelled"
     OWN_LIMIT = "a program between the kubelet and the registry ended the pull at a time limit of its own"
     RUNTIME_AWAY = "the container runtime does not answer"
@@ -86,21 +89,30 @@ def read_error(text: str) -> PullError:
     plain = _unescaped(text[-LONGEST:])
     skeleton, tokens = _skeleton(plain)
     links = _links(skeleton)
-    asked = _host(tokens)
+    asked = _host(tokens, links)
     chain = ": ".join(links)
     shown = chain if len(chain) <= LONGEST_CHAIN else f"…{chain[-LONGEST_CHAIN:]}"
     begins = tuple(re.split(rf" ?[{_MARKS}(]", link)[0] for link in links)
     for form in _FORMS:
         if form.pattern.search(shown):
-            cause = form.cause
-            if cause is PullCause.FORBIDDEN and asked in _PUBLIC:
-                cause = PullCause.ADDRESS_BLOCKED
+            refused = form.cause is PullCause.FORBIDDEN or (
+                form.cause is PullCause.NO_IMAGE_OR_ACCESS and links[-1] == "denied"
+            )
+            cause = PullCause.ADDRESS_BLOCKED if refused and _is_public(asked, tokens) else form.cause
             return PullError(cause, form.confidence, _words(links, tokens), asked, begins)
     return PullError(None, Confidence.UNKNOWN, _words(links, tokens), asked, begins)
 
 
 _PUBLIC = frozenset({"registry.k8s.io", "k8s.gcr.io"})
 """Registries that ask nobody for credentials."""
+_BEHIND_PUBLIC = "/v2/k8s-artifacts-prod/"
+"""Where registry.k8s.io sends its clients."""
+
+
+def _is_public(asked: str, tokens: list[tuple[str, str]]) -> bool:
+    """Whether the registry that was asked has no private images."""
+    return asked in _PUBLIC or any(kind == "url" and _BEHIND_PUBLIC in text for kind, text in tokens)
+
 
 # Tokens. The private characters stand for them; a text cannot bring its own, see ``_skeleton``.
 
@@ -119,7 +131,8 @@ _MARK = {"url": _URL, "quoted": _QUOTED, "digest": _DIGEST, "path": _PATH, "addr
 
 def _unescaped(text: str) -> str:
     """Without the quoting of the lines around it, which may be two deep."""
-    return re.sub(r'(?<!\\)\\{1,64}"', '"', text).replace("\\n", " ").strip().strip('"').strip()
+    lines = [line.strip().removesuffix(":") for line in text.replace("\\n", "\n").splitlines()]
+    return re.sub(r'(?<!\\)\\{1,64}"', '"', ": ".join(filter(None, lines))).strip().strip('"').strip()
 
 
 def _skeleton(text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -140,13 +153,33 @@ def _links(skeleton: str) -> list[str]:
         ": unknown"
     )  # containerd's own, of gRPC
     links: list[str] = []
-    for link in chain.split(": "):
-        links.append(link.strip(" ."))
-        if _REGISTRY_SAYS.fullmatch(links[-1]):
+    for link in _unwrapped(chain).split(": "):
+        plain = link.strip(" .")
+        status = _STATUS.fullmatch(plain)
+        links.append((status[1] or f"StatusCode {status[2]}") if status else plain)
+        if status or _REGISTRY_SAYS.fullmatch(plain):
             break
     return [link for link in links if link] or [chain.strip()]
 
 
+_CHILD = re.compile(r": exit status \d{1,3}$")
+
+
+def _unwrapped(chain: str) -> str:
+    """The error of a child process, which dockerd and CRI-O print in brackets: ``processing tar file(CAUSE): exit status 1``."""
+    begin = chain.find("processing tar file(")
+    if begin >= 0 and (end := _CHILD.search(chain)) and chain[: end.start()].endswith(")"):
+        return f"{chain[:begin]}processing tar file: {chain[begin + len('processing tar file(') : end.start() - 1]}"
+    begin = chain.find("unpacking failed (error: exit status ")
+    output = chain.find("; output: ", begin) if begin >= 0 else -1
+    if output >= 0 and chain.endswith(")"):
+        return f"{chain[:begin]}unpacking failed: {chain[output + len('; output: ') : -1]}"
+    return chain
+
+
+_STATUS = re.compile(
+    r"(\d{3} [A-Z][\w ]{0,40}) - Server message|(?:invalid status code from registry )?(\d{3})(?:,.*| \([A-Z][\w ]{0,40}\))"
+)
 _CODES = (
     r"blob unknown|blob upload unknown|digest invalid|manifest blob unknown|manifest invalid|manifest unknown|manifest unverified|"
     r"name invalid|name unknown|unauthorized|denied|unsupported|toomanyrequests|unknown|too many requests"
@@ -180,9 +213,7 @@ _ERRNO = {
     PullCause.READ_ONLY: "read-only file system",
     PullCause.DISK_ERROR: "input/output error",
 }
-_CALL = (
-    rf"(?:[a-z_]+ {_PATH}(?: {_PATH})?|(?:mount|copy_file_range|write|sync|fsync|mkdir|failed to [a-z]+)(?: [^:]*)?)"
-)
+_CALL = rf"(?:[a-z_]+ {_PATH}(?: {_PATH})?|(?:mount|copy_file_range|write|sync|fsync|mkdir|link|symlink|failed to [a-z]+)(?: [^:]*)?)"
 """A system call and its file, as Go's os.PathError and os.LinkError print them."""
 _ASKED = rf"(?:(?:Get|Head|Post|Put|HEAD|GET) {_URL}|failed to do request)"
 _DIALED = rf"dial tcp(?: (?:{_ADDRESS}|\S+))?(?: ->{_ADDRESS})?"
@@ -196,8 +227,10 @@ _FORMS = (
         rf"(?:parent )?snapshot (?:{_DIGEST}|{_QUOTED}|\S+) does not exist(?:: not found)?",
         rf"(?:failed to [^:]*: )?content digest {_DIGEST}: not found",
         r"(?:failed to stat snapshot|failed to get snapshot|failed to prepare extraction snapshot) [^:]*: (?:[^:]*: )?not found",
-        r"layer does not exist", r"unknown parent layer",
+        r"layer does not exist", r"unknown parent layer", r"layer not known",
     ),
+    _whole(PullCause.LEFTOVERS, rf"rename {_PATH} {_PATH}: file exists"),
+    _whole(PullCause.POLICY_FILE, rf"invalid policy in {_QUOTED}: .*"),
     _whole(PullCause.LOCKED, rf"ref \S*{_ALL}? ?locked for [^:]*(?::\d\d[^:]*)*: unavailable", r"ref \S+ locked(?: for [^:]*)?: unavailable"),
     _whole(
         PullCause.DAMAGED,
@@ -215,13 +248,15 @@ _FORMS = (
         rf"no match for platform in manifest(?: {_DIGEST})?: not found",
         r"no matching manifest for \S+ in the manifest list entries(?:: .*)?",
         r"no image found in (?:image index|manifest list|image index/manifest list|manifest list or image index) for architecture [^:]*",
-        r"no matching manifest for .*",
+        r"no matching manifest for .*", r"no supported platform found in manifest list",
+        rf"image operating system {_QUOTED} cannot be used on this platform(?:: operating system is not supported)?",
     ),
     _whole(
         PullCause.WEB_PAGE,
         rf"(?:unexpected|unsupported|unhandled) (?:media|manifest MIME|manifest) ?type text/html[^:]*(?: for {_DIGEST})?(?:: not found)?",
         r"invalid character '<' looking for beginning of value(?:: .*)?",
-        r"error parsing HTTP \d{3} response body.*",
+        r"error parsing HTTP \d{3} response body.*", r"unsupported manifest media type and no default available: text/html.*",
+        r"unsupported manifest media type and unexpected content: text/html.*",
         r"Unsupported(?: or missing)? (?:schema version|manifest media type) text/html.*",
     ),
     _whole(
@@ -232,7 +267,13 @@ _FORMS = (
         rf"failed to resolve (?:reference|image) {_QUOTED}: not found",
     ),
     _whole(
+        PullCause.NO_PART,
+        rf"content at {_URL} not found: not found", r"content at \S+ not found: not found",
+        rf"could not fetch content descriptor {_DIGEST} \([^:)]*\) from remote: not found",
+    ),
+    _whole(
         PullCause.NO_IMAGE_OR_ACCESS,
+        r"repository \S+ not found: does not exist or no pull access",
         r"pull access denied(?: for \S+)?, repository does not exist or may require (?:'docker login'|authorization)(?:: (?:denied|server message).*)?",
         r"(?:reading manifest .*: )?(?:errors: )?denied", r"requested access to the resource is denied",
     ),
@@ -240,22 +281,26 @@ _FORMS = (
         PullCause.CREDENTIALS,
         r"401 Unauthorized", r"(?:.* )?unauthorized", r"authentication required", r"no basic auth credentials",
         r"(?:unable to retrieve auth token: )?invalid username/password(?:: unauthorized)?", r"authorization failed",
-        rf"unexpected status code \S*{_ALL}?: 401 Unauthorized", r"status code 401.*",
+        rf"unexpected status code \S*{_ALL}?: 401 Unauthorized", r"status code 401.*", r"StatusCode 401",
     ),
-    _whole(PullCause.RATE, r"429 Too Many Requests", r"(?:.* )?toomanyrequests", r"(?:.* )?too many requests"),
-    _whole(PullCause.FORBIDDEN, rf"(?:unexpected status from [A-Z]+ request to {_URL}|unexpected status(?: code)?(?: {_URL})?|.*status(?: code)?(?: {_QUOTED})?): 403 Forbidden", r"403 Forbidden"),
-    _whole(PullCause.SERVER, r"5\d\d [A-Z][\w ]+", r"received unexpected HTTP status 5\d\d .*"),
+    _whole(PullCause.RATE, r"429 Too Many Requests", r"StatusCode 429", r"(?:.* )?toomanyrequests", r"(?:.* )?too many requests"),
+    _whole(PullCause.FORBIDDEN, rf"(?:unexpected status from [A-Z]+ request to {_URL}|unexpected status(?: code)?(?: {_URL})?|.*status(?: code)?(?: {_QUOTED})?): 403 Forbidden", r"403 Forbidden", r"StatusCode 403"),
+    _whole(PullCause.SERVER, r"StatusCode 5\d\d", r"5\d\d [A-Z][\w ]+", r"received unexpected HTTP status 5\d\d .*"),
     # The way to it. ``proxyconnect`` is the way to a proxy: its forms come first.
-    _whole(PullCause.PROXY, r"proxyconnect tcp: .*"),
+    _whole(
+        PullCause.PROXY,
+        r"proxyconnect tcp: .*", rf"http: error connecting to proxy {_URL}: .*", r"http: error connecting to proxy \S+: .*",
+        r"socks connect tcp [^ ]{1,300}: .*",
+    ),
     _whole(
         PullCause.PROXY_REFUSES,
-        rf"{_ASKED}: (?:Proxy Authentication Required|Forbidden|Bad Gateway|Service Unavailable|Gateway Timeout|Method Not Allowed|Not Found|Bad Request)",
+        rf"{_ASKED}: (?:Proxy Authentication Required|Proxy Authorization Required|Forbidden|Bad Gateway|Service Unavailable|Gateway Timeout|Method Not Allowed|Not Found|Bad Request)",
         r"407 Proxy Authentication Required",
     ),
     _whole(PullCause.NO_NAME, rf"{_DNS}: no such host"),
     _whole(
         PullCause.DNS_SILENT,
-        rf"{_DNS}: (?:i/o timeout|server misbehaving|Temporary failure in name resolution|connection refused|.*(?:i/o timeout|connection refused|no route to host|network is unreachable))",
+        rf"{_DNS}: (?:i/o timeout|server misbehaving|Temporary failure in name resolution|Try again|device or resource busy|connection refused|.*(?:i/o timeout|connection refused|no route to host|network is unreachable))",
         rf"(?:{_DNS}: )?(?:dial|read|write) udp .*: (?:i/o timeout|.*connection refused|.*network is unreachable|.*no route to host)",
     ),
     _whole(
@@ -267,6 +312,7 @@ _FORMS = (
         r"net/http: TLS handshake timeout", r"net/http: timeout awaiting response headers",
         r"net/http: request canceled(?: while waiting for connection)? \(Client\.Timeout exceeded while awaiting headers\)",
         rf"(?:{_ASKED}: )context deadline exceeded(?: \(Client\.Timeout exceeded[^)]*\))?",
+        rf"{_ASKED}: read tcp [^:]*(?:{_ADDRESS})?[^:]*: i/o timeout",
     ),
     _whole(
         PullCause.CERTIFICATE_TIME,
@@ -286,13 +332,14 @@ _FORMS = (
     _whole(
         PullCause.RESET,
         rf"(?:read|write) tcp [^:]*(?:{_ADDRESS})?[^:]*: (?:read: |write: )?(?:connection reset by peer|broken pipe|use of closed network connection|i/o timeout|connection timed out)",
-        rf"{_ASKED}: (?:EOF|http2: .*|stream error: .*)", r"unexpected EOF",
+        rf"{_ASKED}: (?:EOF|http2: .*|stream error: .*)", r"unexpected EOF", r"download failed after attempts=\d{1,3}: EOF",
+        r"local error: tls: bad record MAC",
         r"(?:http2: )?server sent GOAWAY.*", r"stream error: stream ID \d+; \w+.*", r"failed to copy: (?:httpReadSeeker: failed open: .*: )?EOF",
     ),
     # Between the kubelet and the registry.
     _whole(
         PullCause.RUNTIME_AWAY,
-        rf"connection error: desc = {_QUOTED}", rf"connection error: desc = .*dial unix {_PATH}: .*", r"error reading from server: EOF", r"transport is closing",
+        rf"connection error: desc = {_QUOTED}", rf"connection error: desc = .*dial unix {_PATH}: .*", r"error reading from server: EOF(?:: unavailable)?", r"transport is closing",
         r"Cannot connect to the Docker daemon at .*", r"the client connection is closing", r"error while dialing.*",
     ),
     _Form(PullCause.OWN_LIMIT, re.compile(r"^context deadline exceeded$"), Confidence.LIKELY),
@@ -301,7 +348,9 @@ _FORMS = (
     *(_part(cause, words) for cause, words in _ERRNO.items()),
     _part(PullCause.SNAPSHOTS, r"snapshot \S+ does not exist(?:: not found)?"),
     _part(PullCause.NO_NAME, r"no such host"),
-    _part(PullCause.UNREACHABLE, r"connection refused", r"no route to host", r"network is unreachable", r"i/o timeout"),
+    _part(PullCause.WEB_PAGE, r"StatusCode 30[1-8]", r"missing or empty Content-Type header"),
+    _Form(PullCause.PROXY_REFUSES, re.compile(rf"{_ASKED}: [A-Z][a-z]{{1,20}}(?: [A-Z][a-z]{{1,20}}){{0,3}}$"), Confidence.LIKELY),
+    _part(PullCause.UNREACHABLE, r"RegistryUnavailable", r"connection refused", r"no route to host", r"network is unreachable", r"i/o timeout"),
     _part(PullCause.RESET, r"connection reset by peer", r"broken pipe"),
     _part(PullCause.OWN_LIMIT, r"context deadline exceeded"),
     _part(PullCause.NO_IMAGE, r"manifest unknown", r"name unknown"),
@@ -309,11 +358,20 @@ _FORMS = (
 )  # fmt: skip
 
 
-def _host(tokens: list[tuple[str, str]]) -> str:
-    """Of the last URL; else the name that was looked up is in the words."""
+_NAMED = re.compile(
+    r"(?:lookup|pulling from host|pinging container registry|pinging docker registry) ([\w.-]{1,253}(?::\d{1,5})?)(?: .*)?|"
+    r"(?:[Ee]rror )?reading manifest \S{1,300} in ([\w.-]{1,253}(?::\d{1,5})?)/.*"
+)
+
+
+def _host(tokens: list[tuple[str, str]], links: list[str]) -> str:
+    """Of the last URL; else the host that a link names."""
     urls = [text for kind, text in tokens if kind == "url"]
     match = re.match(r"https?://([^/?#]+)", urls[-1]) if urls else None
-    return match[1].lower() if match else ""
+    if match:
+        return match[1].lower()
+    named = [found[1] or found[2] for link in links if (found := _NAMED.fullmatch(link))]
+    return named[-1].lower() if named else ""
 
 
 def _words(links: list[str], tokens: list[tuple[str, str]]) -> str:

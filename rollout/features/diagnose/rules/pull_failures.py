@@ -1,4 +1,4 @@
-"""Why pulls fail or take long: a progress deadline, the kubelet's rate limit, a slow registry, a wrong image or address."""
+"""Why pulls fail: a progress deadline, a limit of the runtime's own, the kubelet's rate limit, or what their error says."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.text.durations import go_format
 from rollout.core.text.terminal import counted, seconds_text
-from rollout.features.diagnose.rules.cut_pulls import RISK, cut_findings, proposed_deadline
+from rollout.features.diagnose.rules.cut_pulls import CUTS, RISK, Programs, cut_findings, proposed_deadline
 from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import (
     Confidence,
@@ -21,8 +22,10 @@ from rollout.features.diagnose.rules.finding import (
     since,
 )
 from rollout.features.diagnose.rules.messages import over_qps
-from rollout.features.diagnose.rules.pull_errors import PullCause, read_error
-from rollout.features.diagnose.rules.pulls import WAITED, Pull, convoys, registry
+from rollout.features.diagnose.rules.pull_errors import PullCause, PullError, read_error
+from rollout.features.diagnose.rules.pulls import WAITED, Pull, convoys, full_name, registry
+from rollout.kubelet.intents import DEADLINE
+from rollout.kubelet.runtimes.description import CutWords, OwnLimit, RuntimeVersion
 from rollout.kubelet.runtimes.known import KNOWN
 
 _BARE = re.compile(r"desc = context canceled\W*$")
@@ -34,10 +37,6 @@ TICK = 12.0
 ONE_FAILURE = 5.0
 """Seconds within which the lines about one failure are written."""
 DEFAULT = 60.0
-SLOW = 120.0
-"""Seconds of a pull, without its wait, from which it counts as slow."""
-SLOW_RATE = 5e6
-"""Bytes a second of a pull that counts as slow although its image is large."""
 
 
 def deadline_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
@@ -52,13 +51,16 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known
         if fact.node not in known and fact["image"] and read_error(fact["error"]).cause is PullCause.CANCELLED:
             by_image[fact.node, fact["image"]].append(fact)
     by_end = {id(pull.ended): pull for pull in pulls if not pull.since_arrival}
-    explained, docker = _Explained(facts), _Docker(facts)
+    explained, docker, programs = _Explained(facts), _Docker(facts), Programs(facts)
     unknown: dict[str, list[Fact]] = defaultdict(list)
     for (node, image), lines in by_image.items():
         if all(explained.is_(line) for line in lines):
             continue
         mine = [pull for line in lines if (pull := by_end.get(id(line)))]
         times = _of_one_pod(lines)
+        if worded := _program_of(lines):
+            yield _in_its_words(worded, image, times, (lines, mine), programs, target)
+            continue
         shown, deadline = docker.of(node)
         long = all(pull.end - pull.start >= (deadline or DEFAULT) for pull in mine)
         one_pod = all(line["pod"] or line["described"] for line in lines)
@@ -67,10 +69,11 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known
         spent = [pull.end - pull.start for pull in mine]
         equal = bool(shown and spent and deadline) and all(0 <= each - (deadline or 0.0) <= TICK for each in spent)
         if equal or (times > 1 and long and (shown or alone)):
-            yield _repeated(image, times, deadline, (shown, lines, [pull.begun for pull in mine]), target)
+            none = next(filter(None, (programs.without_deadline(node, by) for by in _WITH_DOCKER)), "")
+            yield _repeated(image, times, deadline, (shown, lines, [pull.begun for pull in mine]), target, none)
         else:
             unknown[node] += [*(pull.begun for pull in mine), *lines]
-    for lines in unknown.values():
+    for node, lines in unknown.items():
         images = sorted({fact["image"] for fact in lines})
         named = ", ".join(images[:3]) + (f" and {len(images) - 3} more" if len(images) > 3 else "")
         cause = (
@@ -78,7 +81,48 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known
             f"a deleted pod look the same."
         )
         id_, nodes = "pull-progress-deadline", nodes_of(lines)
-        yield Finding(id_, Confidence.UNKNOWN, nodes, since(lines), cause, proof(lines), fetch_next=_FETCH_CUT)
+        fetch = _fetch_cut(lines, remote=docker.excluded(node))
+        yield Finding(id_, Confidence.UNKNOWN, nodes, since(lines), cause, proof(lines), fetch_next=fetch)
+
+
+def _program_of(lines: Sequence[Fact]) -> CutWords | None:
+    """The program that pulled, where its errors have words that no other program's have, and its default deadline may explain them."""
+    links = {link for line in lines for link in read_error(line["error"]).links}
+    return next((words for words in CUTS.values() if words.least and links.intersection(words.phases)), None)
+
+
+def _in_its_words(
+    words: CutWords,
+    image: str,
+    times: int,
+    shown: tuple[list[Fact], list[Pull]],
+    programs: Programs,
+    target: ProposalTarget,
+) -> Finding:
+    """A pull that was cancelled: its error shows the runtime, and not what cancelled it. ``shown``: the cuts, and their pulls."""
+    lines, mine = shown
+    node = lines[0].node
+    version, none = programs.version(node, words.by), programs.without_deadline(node, words.by)
+    row = next((known.row(DEADLINE, version) for known in KNOWN if known.cuts is words), None) if version else None
+    spent = [pull.end - pull.start for pull in mine]
+    # Its timer is checked ten times in a deadline, and events have whole seconds.
+    fits = bool(spent) and all(each >= words.least for each in spent)
+    sign = fits and (times > 1 or min(spent) <= 2 * words.least + TICK)
+    by_default = version is None or bool(none) or (row is not None and row.default not in ("", "0s"))
+    took = f", {seconds_text(min(spent))} after it began" if spent else ""
+    cause = f"{words.by} cancelled the pull of {image}{took} ({counted(times, 'time')}): the words of the error are its own. "
+    cause += none or (words.keyless if version is None else f"{words.by} {version.text} has a key for its deadline.")
+    cause += " A restart of the kubelet or of the runtime and a deleted pod look the same."
+    sure = Confidence.LIKELY if sign and by_default else Confidence.UNKNOWN
+    longer = sure is Confidence.LIKELY and version is not None and not none
+    asked = f"{words.ask_version}; " if version is None else ""
+    fetch = f"{asked}its log around one of these times: `{words.line}` proves the deadline"
+    nodes = nodes_of(lines)
+    return Finding(
+        "pull-progress-deadline", sure, nodes, since(lines), cause, proof([*(pull.begun for pull in mine), *lines]),
+        target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed_deadline(words.least, 0.0))}") if longer else "",
+        RISK if longer else "", fetch,
+    )  # fmt: skip
 
 
 def _of_one_pod(lines: Sequence[Fact]) -> int:
@@ -102,20 +146,38 @@ def _repeated(
     deadline: float | None,
     shown: tuple[list[Fact], list[Fact], list[Fact]],
     target: ProposalTarget,
+    none: str,
 ) -> Finding:
-    """``shown``: lines about docker, the cuts, and the beginnings of these pulls."""
+    """``shown``: lines about docker, the cuts, and the beginnings of these pulls. ``none``: why no setting changes the deadline."""
     _, lines, _ = shown
     nodes = nodes_of(lines)
     inforce = go_format(deadline) if deadline is not None else "1m0s, the default"
     cause = (
         f"the pull of {image} was cancelled {counted(times, 'time')}, each time by the kubelet and not by the registry: a node with docker gives "
         f"up a pull that shows no progress for its imagePullProgressDeadline ({inforce}). Verifying and extracting large layers shows "
-        f"none. More cache does not help."
+        f"none. More cache does not help. {none}".rstrip()
     )
     return Finding(
         "pull-progress-deadline", Confidence.LIKELY, nodes, since(lines), cause, proof([each for part in shown for each in part]),
-        target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed_deadline(deadline, 0.0))}"), RISK, _FETCH_CUT,
+        "" if none else target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed_deadline(deadline, 0.0))}"),
+        "" if none else RISK, _FETCH_CUT,
     )  # fmt: skip
+
+
+def _fetch_cut(lines: Sequence[Fact], *, remote: bool) -> str:
+    """The log that decides: that of the program that the errors show, else the kubelet's."""
+    links = {link for line in lines for link in read_error(line["error"]).links}
+    words = [
+        words
+        for words in CUTS.values()
+        if words.line and (links.intersection(words.phases) or (remote and not words.phases))
+    ]
+    if not words:
+        return _FETCH_CUT
+    return (
+        f"{words[0].by}'s log around one of these times: `{words[0].line}` proves the deadline; a timed pull on the node shows its longest "
+        f"phase without progress"
+    )
 
 
 _FETCH_CUT = (
@@ -147,12 +209,17 @@ class _Explained:
         return first < len(times) and times[first] <= at + NEAR
 
 
+_WITHOUT_DOCKER = frozenset(known.cuts.by for known in KNOWN if known.cuts and known.id_scheme != "docker")
+_WITH_DOCKER = frozenset(CUTS) - _WITHOUT_DOCKER
+
+
 class _Docker:
     """Lines that show docker on a node, and the deadline in force if its kubelet printed it."""
 
     def __init__(self, facts: Facts) -> None:
         self._flags: dict[str, list[Fact]] = defaultdict(list)
         self._lines: dict[str, Fact] = {}
+        self._others = {fact.node for fact in facts.of(Kind.RUNTIME) if fact["by"] in _WITHOUT_DOCKER}
         for fact in facts.of(Kind.FLAG):
             self._flags[fact.node].append(fact)
         for fact in facts:
@@ -161,7 +228,9 @@ class _Docker:
 
     def excluded(self, node: str) -> bool:
         flags = self._flags.get(node, [])
-        return any((fact["flag"], fact["value"]) == ("container-runtime", "remote") for fact in flags)
+        return node in self._others or any(
+            (fact["flag"], fact["value"]) == ("container-runtime", "remote") for fact in flags
+        )
 
     def of(self, node: str) -> tuple[list[Fact], float | None]:
         flags = self._flags.get(node, [])
@@ -208,79 +277,181 @@ def qps_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) ->
         )  # fmt: skip
 
 
-def slow_findings(facts: Facts) -> Iterator[Finding]:
-    """By the runtime's own time of a pull: X of "in X (Y including waiting)", or containerd's."""
-    slow: dict[str, list[Fact]] = defaultdict(list)
-    quick: set[str] = set()
-    for fact in facts.of(Kind.PULLED, Kind.RUNTIME_ENDED):
-        took = go_seconds(fact["took"])
-        if took is None or not fact["image"] or (fact.kind is Kind.PULLED and not fact["waited"]):
-            continue
-        size = int(fact["size"]) if fact["size"].isdecimal() else 0
-        if took >= SLOW and (not size or size / took < SLOW_RATE):
-            slow[registry(fact["image"])].append(fact)
-        elif took < SLOW / 4:
-            quick.add(registry(fact["image"]))
-    for name, lines in slow.items():
-        if len({(fact["image"], fact["pod"], fact.at) for fact in lines}) < 2:
-            continue
-        rates = [
-            int(fact["size"]) / seconds for fact in lines if fact["size"] and (seconds := go_seconds(fact["took"]))
-        ]
-        speed = f", at {min(rates) / 1e6:.1f} to {max(rates) / 1e6:.1f} MB/s" if rates else ""
-        longest = max(go_seconds(fact["took"]) or 0.0 for fact in lines)
-        cause = f"{counted(len(lines), 'pull')} from {name} took up to {seconds_text(longest)}{speed}, without the wait in the kubelet's queue."
-        others = sorted(quick - {name})
-        cause += f" Pulls from {', '.join(others[:3])} were quick." if others else ""
-        sure = Confidence.CERTAIN if rates and len(rates) == len(lines) else Confidence.LIKELY
-        fetch = "a timed pull from this registry and from another one on the same node, and the registry's own load"
-        yield Finding("registry-slow", sure, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=fetch)
-
-
 _FETCH_MORE = {
     PullCause.FORBIDDEN: "whether these pods have an imagePullSecret, and the answer to `curl -I` of the registry's /v2/ from the node: without credentials, 403 is about the address",
     PullCause.NO_IMAGE_OR_ACCESS: "whether the repository exists, and which imagePullSecret these pods have: the registry gives one answer for both",
-    PullCause.OWN_LIMIT: f"the runtime's log of that pull, and its version: {'; '.join(known.own_limit for known in KNOWN if known.own_limit)}",
+    PullCause.OWN_LIMIT: "the runtime's log of that pull, and its version",
     PullCause.CERTIFICATE_TIME: "`date -u` on the node, and the dates of the registry's certificate",
+    PullCause.CERTIFICATE_REFUSED: "the whole error, and the certificate: openssl s_client -connect HOST:443",
+    PullCause.NO_PART: "which host was asked, and whether it is a mirror with an incomplete copy: hosts.toml, registries.conf",
 }
 
 
-def back_off_findings(facts: Facts) -> Iterator[Finding]:
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """An image that the kubelet could not get. ``delays``: its back-offs; ``errors``: its failures, the last one last."""
+
+    image: str
+    delays: tuple[Fact, ...]
+    errors: tuple[Fact, ...]
+
+    @property
+    def error(self) -> str:
+        return self.errors[-1]["error"] if self.errors else ""
+
+
+def back_off_findings(facts: Facts, pulls: Sequence[Pull]) -> Iterator[Finding]:
+    """Images with a last pull that failed, and the reason by the form of its error; with or without the back-off behind it."""
+    programs = Programs(facts)
+    for failed in _failed(facts):
+        read = read_error(failed.error)
+        if over_qps(failed.error) or read.cause is PullCause.CANCELLED:
+            continue
+        if read.cause is PullCause.RUNTIME_AWAY and not failed.delays:
+            continue  # a restart of the runtime: the pull is tried again at once
+        lines = failed.delays or failed.errors[-1:]
+        limit = next(
+            (known for known in KNOWN if known.own_limit and known.own_limit.error == _plain(failed.error)), None
+        )
+        if limit is not None and limit.own_limit and limit.cuts:
+            last = failed.errors[-1]
+            measured = _measured(failed.errors, facts, pulls)
+            judged = _of_own_limit(limit.own_limit, limit.cuts, programs.version(last.node, limit.cuts.by), measured)
+        else:
+            judged = _judged(read, failed)
+        pods = len({fact["pod"] for fact in lines if fact["pod"] or failed.delays})
+        of = f" for {counted(pods, 'pod')}" if pods else ""
+        image = failed.image or "an image"
+        begin = (
+            f"the kubelet delays the next pull of {image}{of}, because the last one failed: "
+            if failed.delays
+            else f"the pull of {image}{of} failed: "
+        )
+        yield Finding(
+            "image-pull-backoff", judged.sure, nodes_of(lines), since(lines), begin + judged.cause,
+            proof([*lines, *failed.errors[-1:]]), fetch_next=judged.fetch,
+        )  # fmt: skip
+
+
+def _plain(error: str) -> str:
+    return error.strip('\\" ')
+
+
+def _failed(facts: Facts) -> Iterator[_Failed]:
+    """By image: those with back-offs; and those that failed and were not pulled later on the same node."""
     by_image: dict[str, list[Fact]] = defaultdict(list)
-    of_image: dict[str, Fact] = {}
+    of_image: dict[str, list[Fact]] = defaultdict(list)
     of_pod: dict[tuple[str, str, str], Fact] = {}
+    names: dict[str, str] = {}
     for fact in facts.of(Kind.PULL_FAILED):  # the last error of each counts
-        of_image[fact["image"]] = of_pod[fact.node, fact.clock, fact["pod"]] = fact
+        of_pod[fact.node, fact.clock, fact["pod"]] = fact
+        if fact["image"]:
+            of_image[full_name(fact["image"])].append(fact)
+            names.setdefault(full_name(fact["image"]), fact["image"])
+    for fact in facts.of(Kind.RUNTIME_ENDED):
+        if fact["error"] and fact["image"] and full_name(fact["image"]) not in of_image:
+            names.setdefault(full_name(fact["image"]), fact["image"])
     for fact in facts.of(Kind.BACK_OFF):
         by_image[fact["image"]].append(fact)
     for image, lines in by_image.items():
+        errors = of_image.pop(full_name(image), []) if image else []
         places = [(line.node, line.clock, line["pod"]) for line in lines]
-        error = of_image.get(image) if image else None
-        error = error or next((of_pod[place] for place in places if place in of_pod), None)
-        last = error["error"] if error else ""
-        read = read_error(last)
-        if over_qps(last) or read.cause is PullCause.CANCELLED:
-            continue
-        pods = len({fact["pod"] for fact in lines})
-        cause = f"the kubelet delays the next pull of {image or 'an image'} for {counted(pods, 'pod')}, because the last one failed: "
-        fetch = _FETCH_MORE.get(read.cause, "") if read.cause else ""
-        if read.cause and read.confidence is Confidence.CERTAIN:
-            cause += f"{read.cause}{_asked(read.host, image)}."
-        elif read.cause:
-            cause += f"{read.cause}{_asked(read.host, image)}, by its last words: `{read.words}`."
-            fetch = fetch or "the runtime's log of that pull: this form of the error is not known"
-        elif last:
-            cause += f"{last[:200].rstrip('.')}."
-            fetch = "the runtime's log of that pull: this error is not known"
-        else:
-            cause += "the error is in none of these files."
-            fetch = f"the Failed events of these pods: they have the registry's answer for {image}"
-        yield Finding(
-            "image-pull-backoff", read.confidence, nodes_of(lines), since(lines), cause,
-            proof([*lines, *([error] if error else [])]), fetch_next=fetch,
-        )  # fmt: skip
+        told = next((of_pod[place] for place in places if place in of_pod), None)
+        yield _Failed(image, tuple(lines), tuple(errors or ([told] if told else [])))
+    done = _done(facts)
+    alone = {**of_image, **_of_runtime(facts, {*names} - {*of_image})}
+    for name, errors in alone.items():
+        left = [fact for fact in errors if fact.at is None or fact.at > done.get((fact.node, name), float("-inf"))]
+        if left:
+            yield _Failed(names[name], (), tuple(left))
+
+
+def _of_runtime(facts: Facts, wanted: set[str]) -> dict[str, list[Fact]]:
+    """Failures that only the runtime's log has."""
+    found: dict[str, list[Fact]] = defaultdict(list)
+    for fact in facts.of(Kind.RUNTIME_ENDED):
+        if fact["error"] not in ("", "failed") and full_name(fact["image"]) in wanted:
+            found[full_name(fact["image"])].append(fact)
+    return found
+
+
+def _done(facts: Facts) -> dict[tuple[str, str], float]:
+    """Node and image → when it was pulled last."""
+    done: dict[tuple[str, str], float] = {}
+    for fact in facts.of(Kind.PULLED, Kind.RUNTIME_ENDED):
+        if not fact["error"] and fact["image"] and fact.at is not None:
+            done[fact.node, full_name(fact["image"])] = fact.at
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    cause: str
+    sure: Confidence
+    fetch: str = ""
+
+
+def _judged(read: PullError, failed: _Failed) -> _Judged:
+    image, fetch = failed.image, _FETCH_MORE.get(read.cause, "") if read.cause else ""
+    if read.cause and read.confidence is Confidence.CERTAIN:
+        return _Judged(f"{read.cause}{_asked(read.host, image)}.", Confidence.CERTAIN, fetch)
+    if read.cause:
+        cause = f"{read.cause}{_asked(read.host, image)}, by its last words: `{read.words}`."
+        return _Judged(
+            cause, read.confidence, fetch or "the runtime's log of that pull: this form of the error is not known"
+        )
+    if failed.error:
+        fetch = "the runtime's log of that pull: this error is not known"
+        return _Judged(f"{failed.error[:200].rstrip('.')}.", Confidence.UNKNOWN, fetch)
+    fetch = f"the Failed events of these pods: they have the registry's answer for {image or 'an image'}"
+    return _Judged("the error is in none of these files.", Confidence.UNKNOWN, fetch)
+
+
+def _measured(errors: Sequence[Fact], facts: Facts, pulls: Sequence[Pull]) -> list[float]:
+    """How long each of these pulls took: from its ``Pulling``, else from the first line of its progress."""
+    by_end = {id(pull.ended): pull for pull in pulls if not pull.since_arrival}
+    progress = [fact for fact in facts.of(Kind.PROGRESS) if fact.at is not None]
+    spent: list[float] = []
+    before = float("-inf")
+    for error in errors:
+        at = error.at
+        pull = by_end.get(id(error))
+        if pull is not None:
+            spent.append(pull.end - pull.start)
+        elif at is not None and at - before > ONE_FAILURE:
+            here = [
+                fact.at or 0.0
+                for fact in progress
+                if (fact.node, fact.clock, full_name(fact["image"]))
+                == (error.node, error.clock, full_name(error["image"]))
+                and before < (fact.at or 0.0) <= at
+            ]
+            spent += [at - min(here)] if here else []
+        before = max(before, at if at is not None else before)
+    return spent
+
+
+def _of_own_limit(limit: OwnLimit, words: CutWords, version: RuntimeVersion | None, spent: Sequence[float]) -> _Judged:
+    """``spent``: the lengths of these pulls. The first line of progress is written up to ``TICK`` after the beginning."""
+    took = f"after {seconds_text(min(spent))}" if spent else "after a time that is not known"
+    if spent and max(spent) - min(spent) > TICK:
+        took = f"after {seconds_text(min(spent))} to {seconds_text(max(spent))}"
+    cause = f"{PullCause.OWN_LIMIT}, {took}."
+    fits = bool(spent) and all(-TICK <= each - limit.seconds <= ONE_FAILURE for each in spent)
+    if version is not None and version.number >= limit.before:
+        cause += f" {words.by} {version.text} has no limit of this kind."
+        return _Judged(cause, Confidence.UNKNOWN, "the log of the runtime's daemon at that time")
+    if spent and not fits:
+        return _Judged(
+            cause, Confidence.UNKNOWN, f"the log of the runtime's daemon at that time, and {words.ask_version}"
+        )
+    cause += f" {limit.words}."
+    if version is not None and fits:
+        return _Judged(f"{cause} This node has {words.by} {version.text}.", Confidence.CERTAIN)
+    return _Judged(cause, Confidence.LIKELY, words.ask_version if version is None else "when these pulls began")
 
 
 def _asked(host: str, image: str) -> str:
     """The host that was asked, if it is not the image's registry: a mirror, or a host that the registry names."""
-    return f" (asked: {host})" if host and host.partition(":")[0] not in registry(image).partition(":")[0] else ""
+    own = registry(image).partition(":")[0]
+    return f" (asked: {host})" if host and not host.partition(":")[0].endswith(own) else ""

@@ -126,6 +126,13 @@ def full_name(image: str) -> str:
     return image if set(":@") & set(image.rpartition("/")[2]) else f"{image}:latest"
 
 
+def repository(image: str) -> str:
+    """``docker.io/library/busybox:1.36`` → ``library/busybox``, as it stands in the addresses that a host is asked for."""
+    name = full_name(image).partition("@")[0].partition("/")[2]
+    folder, slash, last = name.rpartition("/")
+    return f"{folder}{slash}{last.partition(':')[0]}"
+
+
 def pulls_of(facts: Facts) -> tuple[Pull, ...]:
     """Every pull with a known beginning. An end belongs to the pull of the same pod and image, else to the oldest one.
 

@@ -29,6 +29,7 @@ from rollout.kubelet.runtimes.description import (
     Row,
     Runtime,
     SilentPart,
+    VersionedText,
     Wanted,
 )
 from rollout.kubelet.runtimes.outcome import Part, TomlKey
@@ -161,7 +162,7 @@ def _is_config(path: str, text: str) -> bool:
 
 _END: Number = (3, 0, 0)
 _IMAGES = "the CRI images table of /etc/containerd/config.toml"
-_TRANSFER = "[plugins.'io.containerd.transfer.v1.local'] of /etc/containerd/config.toml"
+_TRANSFER_PLACE = "[plugins.'io.containerd.transfer.v1.local'] of /etc/containerd/config.toml"
 _HOSTS = "/etc/containerd/certs.d/HOST/hosts.toml"
 _NO_TIMEOUT = (
     "image_pull_progress_timeout exists from containerd 1.7.0; an older one ignores it and pulls without a limit"
@@ -214,18 +215,47 @@ _LOGS = (
         r"(?P<image>\S+): active requests=(?P<requests>\d+), bytes read=(?P<bytes>\d+)",
     ),
     PullMessage(PullStep.NEXT_HOST, "trying next host", "$"),
+    PullMessage(PullStep.NEXT_HOST, "trying next host", r" after status: (?P<error>\d{3} .*)"),
+    PullMessage(PullStep.NEXT_HOST, "fetch failed", "$"),  # of the last host, from 2.1 on
+    PullMessage(
+        PullStep.UNLIMITED, "no timeout and will not start pulling image ", r"(?P<image>\S+) reporter$", by="containerd"
+    ),
     PullMessage(PullStep.STARTED, "starting containerd", "$", by="containerd"),
 )
+_TRANSFER: Number = (2, 1, 0)
+"""From here on the transfer service pulls, unless ``use_local_image_pull`` or a key of the old table is set."""
+_MIRROR = "Fix or remove that mirror in hosts.toml, which needs no restart."
+_FIX_MIRROR = VersionedText(_MIRROR, unsure=_MIRROR)
 # S: core/transfer and internal/cri/server/images/image_pull.go, 2.1 to 2.3; the issues name the versions.
 _CUTS = CutWords(
     "containerd",
-    {
-        SilentPart.UNPACK: "containerd 2.2 and later may count unpacking as silence (containerd#13909): `use_local_image_pull = true` of "
-        "its CRI images plugin ends that, and a longer deadline only makes it rarer.",
-        SilentPart.CHUNK: "containerd 2.2 and later fetch a layer in chunks where `concurrent_layer_fetch_buffer` is set. "
-        "A chunk that starves is counted as silence although bytes flow (containerd#12811). Without that key it does not occur.",
-        SilentPart.MIRROR: "Fix or remove that mirror in hosts.toml, which needs no restart.",
+    line="cancel pulling image",
+    ask_version="containerd --version",
+    phases=("failed to pull and unpack image",),
+    parts={
+        SilentPart.UNPACK: VersionedText(
+            "containerd 2.2 and later may count unpacking as silence (containerd#13909): `use_local_image_pull = true` of its CRI "
+            "images plugin ends that, and a longer deadline only makes it rarer.",
+            since=(2, 2, 0),
+            unsure="Where it is containerd 2.2 or later, it may count unpacking as silence (containerd#13909): "
+            "`use_local_image_pull = true` of its CRI images plugin ends that, and a longer deadline only makes it rarer.",
+        ),
+        SilentPart.CHUNK: VersionedText(
+            "containerd 2.1 and later fetch a layer in chunks where `concurrent_layer_fetch_buffer` is set. A chunk that starves is "
+            "counted as silence although bytes flow (containerd#12811). Without that key it does not occur.",
+            since=_TRANSFER,
+            unsure="Where it is containerd 2.1 or later, it fetches a layer in chunks if `concurrent_layer_fetch_buffer` is set. A chunk that "
+            "starves is counted as silence although bytes flow (containerd#12811). Without that key it does not occur.",
+        ),
+        SilentPart.MIRROR: _FIX_MIRROR,
     },
+    unlimited=VersionedText(
+        "With the transfer service, the default of containerd 2.1 and later, a deadline of 0s blocks every pull at its first step "
+        "(containerd#14158). With `use_local_image_pull = true` it only switches the deadline off.",
+        since=_TRANSFER,
+        unsure="From containerd 2.1 on, 0s blocks every pull at its first step where the transfer service pulls (containerd#14158). Before, "
+        "and where containerd pulls locally, it only switches the deadline off.",
+    ),
 )
 _TRAPS = {
     DEADLINE: (
@@ -254,7 +284,7 @@ CONTAINERD = Description(
         _deadlines((1, 7, 0), (1, 7, 10), "1m0s"),
         _deadlines((1, 7, 10), _END, "5m0s"),
         _limits(FIRST, (2, 1, 0), _IMAGES),
-        _limits((2, 1, 0), _END, _TRANSFER),
+        _limits((2, 1, 0), _END, _TRANSFER_PLACE),
         _none(MIRRORS, (1, 5, 0), _NO_CONFIG_PATH),
         _config_paths((1, 5, 0), (2, 2, 0), ""),
         _config_paths((2, 2, 0), _END, "/etc/containerd/certs.d:/etc/docker/certs.d"),

@@ -24,6 +24,7 @@ from rollout.kubelet.runtimes.description import (
     Daemon,
     Description,
     Number,
+    OwnLimit,
     PullMessage,
     PullStep,
     PullTool,
@@ -31,6 +32,7 @@ from rollout.kubelet.runtimes.description import (
     Runtime,
     RuntimeVersion,
     SilentPart,
+    VersionedText,
     Wanted,
 )
 from rollout.kubelet.runtimes.dockerd import daemon as dockerd
@@ -175,8 +177,22 @@ CRI_DOCKERD = Description(
     ),
     id_scheme="docker",
     negative_grace=dockerd.NEGATIVE_GRACE,
-    cuts=CutWords("cri-dockerd", {SilentPart.LOCAL: "cri-dockerd 0.3.15 and later do not count the time of extracting (cri-dockerd#372)."}),
-    own_limit="cri-dockerd before 0.2.6 ends each pull after 2 minutes (cri-dockerd#105)",
+    cuts=CutWords(
+        "cri-dockerd",
+        line="Cancel pulling image",
+        ask_version="cri-dockerd --version",
+        parts={
+            SilentPart.LOCAL: VersionedText(
+                "cri-dockerd 0.3.15 and later do not count the time of extracting (cri-dockerd#372): an upgrade ends it.",
+                before=(0, 3, 15),
+                unsure="cri-dockerd 0.3.15 and later do not count the time of extracting (cri-dockerd#372).",
+            ),
+        },
+    ),
+    own_limit=OwnLimit(
+        (0, 2, 6), 120.0, "rpc error: code = Unknown desc = context deadline exceeded",
+        "cri-dockerd before 0.2.6 ends each pull after 2 minutes, with or without progress (cri-dockerd#105): an upgrade to 0.2.6 or later fixes it",
+    ),
     labels=("cri-dockerd",),
     sockets=("cri-dockerd", "dockershim"),  # the second in its first releases
     endpoint="unix:///run/cri-dockerd.sock",

@@ -180,9 +180,18 @@ CRIO = Description(
     id_scheme="cri-o",
     cuts=CutWords(
         "CRI-O",
-        without_key=("1.31.0", "1.31.1", "1.31.2"),
-        why_without="cancel after 10 s and have no key for it (cri-o#8760): an upgrade to 1.31.3 or later fixes it",
+        line="Timed out on waiting up to",
         ask_version="crio --version",
+        keyless="CRI-O 1.30.0 to 1.30.10 and 1.31.0 to 1.31.2 cancel after 10 s and have no key for it (cri-o#8760): an upgrade to 1.30.11, "
+        "1.31.3 or later fixes it. Other versions have a key for it.",
+        phases=(
+            "copying system image from manifest list",
+            "copying config",
+            "writing blob",
+            "reading blob",
+            "initializing source",
+        ),
+        least=10.0,
     ),
     traps={DEADLINE: ("where the default is off, any value tightens", "SIGHUP does not reload it")},
     stand_in=stand_in.RUNTIME,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.features.diagnose.rules.finding import Confidence, Finding
-from tests.features.diagnose.rules.logs import found
+from tests.features.diagnose.rules.logs import event_list, found, journal, logrus, pulls
 
 IMAGE = "reg.example.net/ml/train:9"
 CUT = f'level=error msg="cancel pulling image {IMAGE} because of no progress in 5m0s"'
@@ -140,3 +140,178 @@ def test_without_the_version_of_crio_the_next_step_is_to_ask_for_it() -> None:
     finding = only(CRIO)
     assert finding.proposal == ""
     assert "crio --version" in finding.fetch_next
+
+
+# CRI-O's words in an event, without its log.
+
+
+CONFIG = "rpc error: code = Canceled desc = copying system image from manifest list: copying config: context canceled"
+
+
+def started(program: str, version: str) -> str:
+    """The line with which a runtime starts."""
+    words = {
+        "CRI-O": f"Starting CRI-O, version: {version}, git: 0",
+        "cri-dockerd": f"Starting cri-dockerd {version} (0f1e2d3)",
+    }
+    rest = f" revision=0 version=v{version}" if program == "containerd" else ""
+    return journal(logrus(-600, words.get(program, "starting containerd"), rest=rest), -600, "x[1]")
+
+
+def cancelled(seconds: int = 14, times: int = 1, error: str = CONFIG) -> str:
+    return event_list([each for at in range(times) for each in pulls(IMAGE, "a", 400 * at, 400 * at + seconds, error)])
+
+
+def test_crios_words_in_an_event_name_it_and_the_upgrade() -> None:
+    """cri-o#8760: an event has neither the line of the log nor the version."""
+    finding = only(cancelled())
+    assert finding.confidence is Confidence.LIKELY
+    assert finding.cause.startswith(f"CRI-O cancelled the pull of {IMAGE}, 14 s after it began (1 time)")
+    assert "an upgrade to 1.30.11, 1.31.3 or later fixes it" in finding.cause
+    assert finding.proposal == ""
+    assert finding.fetch_next.startswith(
+        "crio --version; its log around one of these times: `Timed out on waiting up to`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "sure", "proposed", "words"),
+    [
+        (
+            "1.31.1",
+            Confidence.LIKELY,
+            False,
+            "CRI-O 1.31.1 has no key for its deadline: an upgrade to 1.31.3 or later brings one.",
+        ),
+        (
+            "1.30.4",
+            Confidence.LIKELY,
+            False,
+            "CRI-O 1.30.4 has no key for its deadline: an upgrade to 1.30.11 or later brings one.",
+        ),
+        ("1.31.5", Confidence.LIKELY, True, "CRI-O 1.31.5 has a key for its deadline."),
+        ("1.34.1", Confidence.UNKNOWN, False, "CRI-O 1.34.1 has a key for its deadline."),
+    ],
+)
+def test_with_its_version_the_remedy_is_that_versions(
+    version: str, sure: Confidence, proposed: bool, words: str
+) -> None:
+    finding = only_of(started("CRI-O", version), cancelled())
+    assert (finding.confidence, bool(finding.proposal)) == (sure, proposed)
+    assert words in finding.cause
+
+
+@pytest.mark.parametrize("seconds", [4, 300], ids=["before its deadline", "long after it, once"])
+def test_other_lengths_are_unknown(seconds: int) -> None:
+    assert only(cancelled(seconds)).confidence is Confidence.UNKNOWN
+
+
+def test_the_same_again_and_again_is_likely() -> None:
+    finding = only(cancelled(300, times=3))
+    assert finding.confidence is Confidence.LIKELY
+    assert "(3 times)" in finding.cause
+
+
+def test_containerds_words_name_the_log_that_decides() -> None:
+    finding = only(
+        cancelled(
+            error=f'rpc error: code = Canceled desc = failed to pull and unpack image "{IMAGE}": context canceled'
+        )
+    )
+    assert finding.confidence is Confidence.UNKNOWN
+    assert finding.fetch_next.startswith("containerd's log around one of these times: `cancel pulling image`")
+
+
+# A deadline of 0s.
+
+
+def endless(*more: str, version: str = "2.1.4", image: str = IMAGE) -> str:
+    """A pull without a deadline; the log goes on for 400 s."""
+    lines = [
+        *([started("containerd", version)] if version else []),
+        journal(logrus(0, f'PullImage "{image}"'), 0, "x[1]"),
+    ]
+    lines.append(journal(logrus(0.001, f"no timeout and will not start pulling image {image} reporter"), 0, "x[1]"))
+    return "\n".join([*lines, *more, journal(logrus(400, 'PullImage "other.example/a:1"'), 400, "x[1]")]) + "\n"
+
+
+def test_a_deadline_of_0s_hangs_every_pull_of_the_transfer_service() -> None:
+    """containerd#14158."""
+    finding = only(endless())
+    assert finding.confidence is Confidence.LIKELY
+    assert "1 pull began without a progress deadline (0s) and did not end within 6 min 40 s" in finding.cause
+    assert "With the transfer service, the default of containerd 2.1 and later" in finding.cause
+    assert finding.proposal.endswith("--set imagePullProgressDeadline=5m0s")
+    assert "use_local_image_pull" in finding.fetch_next
+
+
+def test_the_same_line_with_a_pull_that_ends_is_a_local_pull() -> None:
+    done = journal(
+        logrus(9, f'Pulled image "{IMAGE}" with image id "s", repo tag "t", repo digest "d", size "9" in 9s'), 9, "x[1]"
+    )
+    assert "pull-progress-deadline" not in found(endless(done))
+
+
+def test_a_pull_that_failed_of_its_own_passed_the_first_step() -> None:
+    error = f' error="rpc error: code = NotFound desc = {IMAGE}: not found"'
+    gone = journal(logrus(9, f'PullImage "{IMAGE}" failed', "error", error), 9, "x[1]")
+    assert "pull-progress-deadline" not in found(endless(gone))
+
+
+def test_a_pull_that_was_cancelled_had_not_ended() -> None:
+    error = ' error="rpc error: code = Canceled desc = context canceled"'
+    gone = journal(logrus(390, f'PullImage "{IMAGE}" failed', "error", error), 390, "x[1]")
+    assert only(endless(gone)).confidence is Confidence.LIKELY
+
+
+def test_before_the_transfer_service_0s_is_only_off() -> None:
+    assert "pull-progress-deadline" not in found(endless(version="1.7.28"))
+
+
+def test_without_a_version_0s_is_unknown_and_the_version_decides() -> None:
+    finding = only(endless(version=""))
+    assert (finding.confidence, finding.proposal) == (Confidence.UNKNOWN, "")
+    assert finding.fetch_next.startswith("containerd --version, and `use_local_image_pull`")
+
+
+def only_of(*files: str) -> Finding:
+    return found(*files)["pull-progress-deadline"]
+
+
+# What a version lacks is not named.
+
+
+@pytest.mark.parametrize(("version", "named"), [("1.7.28", False), ("2.1.4", False), ("2.2.0", True)])
+def test_a_key_for_unpacking_is_named_only_where_it_helps(version: str, named: bool) -> None:
+    layer = 'failed to extract layer sha256:4a2d0c3f7f7c to overlayfs as \\"extract-1\\": context canceled'
+    finding = only(started_at(version) + containerd(CUT, stopped(18), failed(layer)))
+    assert "The deadline cut the unpacking" in finding.cause
+    assert ("use_local_image_pull" in finding.cause) is named
+
+
+@pytest.mark.parametrize(("version", "named"), [("1.7.28", False), ("2.1.4", True)])
+def test_before_chunks_many_requests_are_a_transfer_that_stood_still(version: str, named: bool) -> None:
+    finding = only(started_at(version) + containerd(CUT, stopped(231_231_231, requests=13)))
+    assert ("concurrent_layer_fetch_buffer" in finding.cause) is named
+    assert ("The transfer stood still" in finding.cause) is not named
+
+
+@pytest.mark.parametrize(
+    ("state", "version", "named"),
+    [
+        ("Extracting [=>] 1MB/1MB", "0.3.9", True),
+        ("Extracting [=>] 1MB/1MB", "0.3.15", False),
+        ("Verifying Checksum", "0.3.9", False),
+    ],
+)
+def test_an_upgrade_is_named_for_extracting_and_not_for_verifying(state: str, version: str, named: bool) -> None:
+    """cri-dockerd 0.3.15 does not count the time of extracting; a checksum counts in every version."""
+    start = f'time="2024-06-02T08:00:00Z" level=info msg="Starting cri-dockerd {version} (0f1e2d3)"\n'
+    line = f'time="2024-06-02T09:44:31Z" level=error msg="Cancel pulling image {IMAGE} because it exceeded image pull deadline 1m0s. Latest progress 0dd0445527a5: {state} "\n'
+    finding = only(start + line)
+    assert ("an upgrade ends it" in finding.cause) is named
+    assert finding.proposal.endswith("imagePullProgressDeadline=5m0s")
+
+
+def started_at(version: str) -> str:
+    return f'2026-08-05T01:00:00.000000+00:00 n1 containerd[1]: time="2026-08-05T01:00:00Z" level=info msg="starting containerd" revision=0 version=v{version}\n'

@@ -300,22 +300,20 @@ def test_a_registry_is_slow_by_the_runtimes_own_time() -> None:
     events += pulls(QUICK, "quick", 0, 3, done=" in 2s (2s including waiting). Image size: 300000000 bytes.")
     slow = found(event_list(events))["registry-slow"]
     assert slow.confidence is Confidence.CERTAIN
-    assert "at 1.0 to 1.0 MB/s" in slow.cause
-    assert "Pulls from 10.8.14.9:9083 were quick" in slow.cause
+    assert "3 pulls of images of 10.8.2.9:9083 took up to 5 min 10 s, at 1.0 MB/s" in slow.cause
+    assert "Those of 10.8.14.9:9083 were quick" in slow.cause
 
 
 def test_containerd_tells_its_own_times() -> None:
     said = 'Pulled image "{image}" with image id "sha256:0f", repo tag "{image}", repo digest "r@sha256:0f", size "300000000" in 5m10.5s'
     log = [logrus(number * 400, said.format(image=f"{SLOW}{number}")) for number in range(2)]
-    assert found(lines(*log))["registry-slow"].confidence is Confidence.CERTAIN
+    # Without images of another registry, the node's disk or network would look the same.
+    assert found(lines(*log))["registry-slow"].confidence is Confidence.LIKELY
 
 
-def test_a_large_image_or_a_wait_is_not_a_slow_registry() -> None:
+def test_a_large_image_is_not_a_slow_registry() -> None:
     large = " in 5m10s (5m11s including waiting). Image size: 9000000000 bytes."
-    waited = " in 5m10s"  # 1.19 to 1.22: with the wait
     events = [*pulls(SLOW, "a", 0, 311, done=large), *pulls(f"{SLOW}2", "b", 400, 711, done=large)]
-    assert found(event_list(events)) == {}
-    events = [*pulls(SLOW, "a", 0, 311, done=waited), *pulls(f"{SLOW}2", "b", 400, 711, done=waited)]
     assert found(event_list(events)) == {}
 
 

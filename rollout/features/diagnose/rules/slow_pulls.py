@@ -1,0 +1,339 @@
+"""Pulls that take long: a host that costs time before the next one is tried, a slow transfer, and one that is still open.
+
+The runtime shows its own pulls: when it received one, each host that it gave up with the error, what it had read at the end, and how
+long it took. A host is blamed only for the time between its own line and the one before it, of the same pull: containerd asks the
+hosts of an image one after the other (core/remotes/docker/resolver.go). The image's registry is not named as the one that was
+asked, because a mirror may have answered without a line.
+
+The kubelet prints the time of a pull with its queue (1.19 to 1.22), or without it and with it (from 1.23). The first is a pull's own
+time only where no other pull of the node was under way at its beginning.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rollout.core.text.terminal import counted, printable, seconds_text
+from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
+from rollout.features.diagnose.rules.finding import Confidence, Finding, go_seconds, nodes_of, proof, since
+from rollout.features.diagnose.rules.pull_errors import PullCause, read_error
+from rollout.features.diagnose.rules.pulls import HUNG, full_name, registry, repository
+
+SLOW = 120.0
+"""Seconds of a pull, without its wait, from which it counts as slow."""
+SLOW_RATE = 5e6
+"""Bytes a second of a pull that counts as slow although its image is large."""
+TRICKLE = 1e6
+"""Bytes a second below which one pull of minutes is a finding alone."""
+LONG = 900.0
+"""Seconds from which one pull without a known size is a finding alone."""
+COSTLY = 10.0
+"""Seconds that a host costs before the next one is asked, from which it is a finding."""
+AROUND = 5.0
+"""Seconds in which the lines about one end of a pull are written."""
+
+Key = tuple[str, str, str]
+"""Node, clock and image, by its full name."""
+
+
+@dataclass(slots=True)
+class _Flow:
+    """A pull as the runtime's log shows it. ``hosts``: those that it gave up, with the seconds that each took."""
+
+    begun: Fact
+    stopped: Fact | None = None
+    ended: Fact | None = None
+    hosts: list[tuple[Fact, float]] = field(default_factory=list)
+
+    @property
+    def last(self) -> Fact | None:
+        return self.stopped or self.ended
+
+    @property
+    def facts(self) -> list[Fact]:
+        return [each for each in (self.begun, self.stopped, self.ended) if each is not None]
+
+    @property
+    def seconds(self) -> float:
+        return ((self.last.at if self.last else None) or 0.0) - (self.begun.at or 0.0)
+
+
+def slow_findings(facts: Facts) -> Iterator[Finding]:
+    flows = _flows(facts)
+    costly = {
+        (flow.begun.node, full_name(flow.begun["image"]))
+        for flow in flows
+        if any(seconds >= COSTLY for _, seconds in flow.hosts)
+    }
+    yield from _hosts(flows)
+    yield from _done(facts, costly)
+    yield from _with_queue(facts, costly)
+    yield from _trickles(facts, flows, costly)
+    yield from _still_open(facts, flows)
+
+
+def _flows(facts: Facts) -> list[_Flow]:
+    """Every pull that the runtime received, in its order; a pull of the same image meanwhile is the same."""
+    open_: dict[Key, _Flow] = {}
+    closed: dict[Key, _Flow] = {}
+    flows: list[_Flow] = []
+    kinds = (Kind.RUNTIME_STARTED, Kind.NEXT_HOST, Kind.PULL_STOPPED, Kind.RUNTIME_ENDED, Kind.RUNTIME, Kind.START)
+    for fact in facts.of(*kinds):
+        if fact.at is None:
+            continue
+        if fact.kind in (Kind.RUNTIME, Kind.START):  # a restart of either ends what runs, and may not be logged
+            for key in [key for key in open_ if key[:2] == (fact.node, fact.clock)]:
+                flows.remove(open_.pop(key))
+        elif fact.kind is Kind.NEXT_HOST:
+            _add_host(fact, open_)
+        else:
+            key = fact.node, fact.clock, full_name(fact["image"])
+            if fact.kind is Kind.RUNTIME_STARTED:
+                if key not in open_:
+                    open_[key] = _Flow(fact)
+                    flows.append(open_[key])
+            elif (flow := open_.pop(key, None)) or (flow := closed.get(key)):
+                _close(flow, fact)
+                closed[key] = flow
+    return flows
+
+
+def _close(flow: _Flow, fact: Fact) -> None:
+    """The two lines of an end follow each other; a later one is of a pull without a known beginning."""
+    last = flow.last
+    if last is None or (fact.at or 0.0) - (last.at or 0.0) <= AROUND:
+        if fact.kind is Kind.PULL_STOPPED:
+            flow.stopped = flow.stopped or fact
+        else:
+            flow.ended = flow.ended or fact
+
+
+def _add_host(fact: Fact, open_: Mapping[Key, _Flow]) -> None:
+    """To the pull of the image that the address in the line has."""
+    for (node, clock, image), flow in open_.items():
+        if (node, clock) == (fact.node, fact.clock) and f"/v2/{repository(image)}/" in fact["error"]:
+            before = flow.hosts[-1][0].at if flow.hosts else flow.begun.at
+            flow.hosts.append((fact, (fact.at or 0.0) - (before or 0.0)))
+            return
+
+
+def _hosts(flows: Iterable[_Flow]) -> Iterator[Finding]:
+    """Hosts that took long to fail, before the next one was asked."""
+    by_host: dict[tuple[str, str], list[tuple[_Flow, Fact, float]]] = defaultdict(list)
+    for flow in flows:
+        for fact, seconds in flow.hosts:
+            host = fact["host"] or read_error(fact["error"]).host
+            if host and seconds >= COSTLY and read_error(fact["error"]).cause is not PullCause.CANCELLED:
+                by_host[flow.begun.node, host].append((flow, fact, seconds))
+    for (_, host), found in by_host.items():
+        lines = [fact for _, fact, _ in found]
+        read = read_error(lines[-1]["error"])
+        images = sorted({flow.begun["image"] for flow, _, _ in found})
+        own = all(_is_own(host, image) for image in images)
+        what = "host" if own else "mirror"
+        longest, least = max(seconds for _, _, seconds in found), min(seconds for _, _, seconds in found)
+        each = seconds_text(least) if longest - least < 1.0 else f"{seconds_text(least)} to {seconds_text(longest)}"
+        cause = (
+            f"the {what} {host} cost {counted(len(found), 'pull')} {each} before the next host was asked: `{_told(lines[-1])}`. "
+            f"Images: {', '.join(images[:3])}. "
+        )
+        cause += "" if own else "Fix or remove that mirror; a setting of the kubelet does not help."
+        certain = read.confidence is Confidence.CERTAIN
+        fetch = "" if certain else f"a request to {host} from the node, timed: curl -sSI -m 60"
+        shown = [fact for flow, host_fact, _ in found for fact in (flow.begun, host_fact)]
+        yield Finding(
+            "registry-slow", Confidence.CERTAIN if certain else Confidence.LIKELY, nodes_of(lines), since(lines), cause, proof(shown),
+            fetch_next=fetch,
+        )  # fmt: skip
+
+
+def _told(fact: Fact) -> str:
+    """The error behind the request, as it was printed."""
+    before, close, behind = fact["error"].rpartition('": ')
+    return printable(behind if close and before else fact["error"], 120)
+
+
+def _is_own(host: str, image: str) -> bool:
+    return host.partition(":")[0].endswith(registry(full_name(image)).partition(":")[0])
+
+
+def _done(facts: Facts, costly: set[tuple[str, str]]) -> Iterator[Finding]:
+    """By the runtime's own time of a pull: X of "in X (Y including waiting)", or the runtime's."""
+    slow: dict[str, list[Fact]] = defaultdict(list)
+    quick: dict[str, float] = {}
+    for fact in facts.of(Kind.PULLED, Kind.RUNTIME_ENDED):
+        took = go_seconds(fact["took"])
+        if took is None or not fact["image"] or (fact.kind is Kind.PULLED and not fact["waited"]):
+            continue
+        size, name = _size(fact), registry(fact["image"])
+        if (fact.node, full_name(fact["image"])) in costly:
+            continue
+        if took >= SLOW and (not size or size / took < SLOW_RATE):
+            slow[name].append(fact)
+        elif took < SLOW / 4:
+            quick[name] = max(quick.get(name, 0.0), size / took if took else 0.0)
+    for name, lines in slow.items():
+        if _pulls_in(lines) < 2 and not _alone(lines):
+            continue
+        rates = [_size(fact) / seconds for fact in lines if _size(fact) and (seconds := go_seconds(fact["took"]))]
+        longest = max(go_seconds(fact["took"]) or 0.0 for fact in lines)
+        cause = (
+            f"{counted(_pulls_in(lines), 'pull')} of images of {name} took up to {seconds_text(longest)}{_speed(rates)}, without the wait in the "
+            f"kubelet's queue."
+        )
+        others = sorted({*quick} - {name})
+        cause += f" Those of {', '.join(others[:3])} were quick." if others else ""
+        # Without images of others at full speed, the node's own disk or network would look the same.
+        compared = any(quick[other] >= SLOW_RATE for other in others)
+        sure = Confidence.CERTAIN if rates and len(rates) == len(lines) and compared else Confidence.LIKELY
+        yield Finding("registry-slow", sure, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=_FETCH)
+
+
+_FETCH = (
+    "which host served them (a mirror is asked without a line in the log: hosts.toml, registries.conf), a timed pull from it and from another "
+    "one on the same node, and its own load"
+)
+
+
+def _size(fact: Fact) -> int:
+    return int(fact["size"]) if fact["size"].isdecimal() else 0
+
+
+def _speed(rates: Sequence[float]) -> str:
+    if not rates:
+        return ""
+    low, high = f"{min(rates) / 1e6:.1f}", f"{max(rates) / 1e6:.1f}"
+    return f", at {low} MB/s" if low == high else f", at {low} to {high} MB/s"
+
+
+def _pulls_in(lines: Iterable[Fact]) -> int:
+    """The pulls that these lines are about: the kubelet and the runtime write one each."""
+    by_kind: dict[Kind, set[tuple[str, str, float | None]]] = defaultdict(set)
+    for fact in lines:
+        by_kind[fact.kind].add((full_name(fact["image"]), fact["pod"], fact.at))
+    return max(map(len, by_kind.values()), default=0)
+
+
+def _alone(lines: Iterable[Fact]) -> bool:
+    """Whether one of these pulls is slow enough to count without others."""
+    for fact in lines:
+        took, size = go_seconds(fact["took"]) or 0.0, _size(fact)
+        if (size and took >= HUNG and size / took < TRICKLE) or (not size and took >= LONG):
+            return True
+    return False
+
+
+def _with_queue(facts: Facts, costly: set[tuple[str, str]]) -> Iterator[Finding]:
+    """The one time that kubelets 1.19 to 1.22 print, which has the wait in it."""
+    by_node: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    every: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for fact in facts.of(Kind.PULLED):
+        took = go_seconds(fact["took"])
+        if took is None or fact.at is None or fact["waited"]:
+            continue
+        every[fact.node, fact.clock].append((fact.at - took, fact.at))
+        if took >= SLOW and fact["image"] and (fact.node, full_name(fact["image"])) not in costly:
+            by_node[fact.node, fact.clock].append(fact)
+    for place, lines in by_node.items():
+        if _pulls_in(lines) < 2 and not _alone(lines):
+            continue
+        spans = [((fact.at or 0.0) - (go_seconds(fact["took"]) or 0.0), fact.at or 0.0) for fact in lines]
+        shared = any(
+            begin < other_end - AROUND and other_begin < begin and (other_begin, other_end) != (begin, end)
+            for begin, end in spans
+            for other_begin, other_end in every[place]
+        )
+        names = sorted({registry(fact["image"]) for fact in lines})
+        longest = max(go_seconds(fact["took"]) or 0.0 for fact in lines)
+        cause = f"{counted(_pulls_in(lines), 'pull')} of images of {', '.join(names[:3])} took up to {seconds_text(longest)}, by a time that contains the wait in the kubelet's queue."
+        cause += (
+            " Another pull of the node was under way when one of them began, so it may have waited for that one."
+            if shared
+            else " No other pull of the node that was read was under way when they began."
+        )
+        sure = Confidence.UNKNOWN if shared else Confidence.LIKELY
+        yield Finding("registry-slow", sure, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=_FETCH)
+
+
+def _trickles(facts: Facts, flows: Iterable[_Flow], costly: set[tuple[str, str]]) -> Iterator[Finding]:
+    """Pulls that ran for minutes, read little, and ended without success and without a program that cut them."""
+    cuts = [(fact.node, full_name(fact["image"]), fact.at or 0.0) for fact in facts.of(Kind.PULL_CUT)]
+    for flow in flows:
+        begun, stopped = flow.begun, flow.stopped
+        name, read = full_name(begun["image"]), int(stopped["bytes"][:18]) if stopped else 0
+        good = flow.ended is not None and not flow.ended["error"]
+        cut = any(
+            (node, image) == (begun.node, name) and abs(at - (begun.at or 0.0) - flow.seconds) <= AROUND
+            for node, image, at in cuts
+        )
+        if (
+            good
+            or cut
+            or not read
+            or flow.seconds < HUNG
+            or read / flow.seconds >= TRICKLE
+            or (begun.node, name) in costly
+        ):
+            continue
+        cause = (
+            f"the pull of {begun['image']} was open for {seconds_text(flow.seconds)} and read {read:,} bytes in that time: {read / flow.seconds / 1000:.0f} kB/s. "
+            f"A progress deadline does not end such a pull, because bytes arrive."
+        )
+        sure = Confidence.CERTAIN if int(stopped["requests"][:9] if stopped else "0") else Confidence.LIKELY
+        yield Finding(
+            "registry-slow",
+            sure,
+            nodes_of(flow.facts),
+            since(flow.facts),
+            f"{cause}{_meanwhile(flow, flows)}",
+            proof(flow.facts),
+            fetch_next=_FETCH,
+        )
+
+
+def _meanwhile(flow: _Flow, flows: Iterable[_Flow]) -> str:
+    """Pulls that ended well while this one ran."""
+    begin = flow.begun.at or 0.0
+    quick = [
+        each
+        for each in flows
+        if each is not flow
+        and (each.begun.node, each.begun.clock) == (flow.begun.node, flow.begun.clock)
+        and each.ended is not None
+        and not each.ended["error"]
+        and begin < (each.begun.at or 0.0)
+        and (flow.last is None or (each.ended.at or 0.0) < (flow.last.at or 0.0))
+    ]
+    if not quick:
+        return ""
+    best = min(quick, key=lambda each: each.seconds)
+    return f" Meanwhile the pull of {best.begun['image']} took {seconds_text(best.seconds)}."
+
+
+def _still_open(facts: Facts, flows: Sequence[_Flow]) -> Iterator[Finding]:
+    """Pulls without an end in a log that has the ends of others, which ran meanwhile: no queue, and slow or hung."""
+    last: dict[str, float] = {}
+    for fact in facts:
+        last[fact.clock] = max(last.get(fact.clock, 0.0), fact.at or 0.0)
+    unlimited = {(fact.node, full_name(fact["image"])) for fact in facts.of(Kind.UNLIMITED)}
+    ended = {
+        (fact.node, full_name(fact["image"])): fact.at or 0.0
+        for fact in facts.of(Kind.PULLED, Kind.PULL_FAILED)
+        if fact["image"]
+    }
+    for flow in flows:
+        begun = flow.begun
+        name, at = (begun.node, full_name(begun["image"])), begun.at or 0.0
+        long = last[begun.clock] - at
+        if flow.last is not None or long < HUNG or name in unlimited or ended.get(name, 0.0) >= at:
+            continue
+        meanwhile = _meanwhile(flow, flows)
+        if not meanwhile:
+            continue
+        cause = f"the pull of {begun['image']} began {seconds_text(long)} before the end of what was read and has not ended: it is slow, or it hangs.{meanwhile}"
+        yield Finding(
+            "registry-slow", Confidence.UNKNOWN, nodes_of([begun]), since([begun]), cause, proof([begun]),
+            fetch_next="what it has read so far: `ctr -n k8s.io content active` twice, a minute apart; and which host it reads from: ss -tnp",
+        )  # fmt: skip

@@ -1,0 +1,193 @@
+"""Pulls that take long: which host cost the time, how much was read, and what a queue would explain as well."""
+
+from __future__ import annotations
+
+from rollout.features.diagnose.rules.diagnosis import Diagnosis
+from rollout.features.diagnose.rules.finding import Confidence, Finding
+from tests.features.diagnose.rules.logs import diagnosis, event_list, found, klog, lines, logrus, pulls
+
+IMAGE = "docker.io/shop/web:1"
+OTHER = "quay.io/shop/small:1"
+
+
+def received(at: float, image: str = IMAGE) -> str:
+    return logrus(at, f'PullImage "{image}"')
+
+
+def returned(at: float, image: str = OTHER) -> str:
+    return logrus(at, f'PullImage "{image}" returns image reference "sha256:0f"')
+
+
+def pulled(at: float, took: str, image: str = IMAGE, size: int = 48_494_000) -> str:
+    digest = 'with image id "sha256:0f", repo tag "t", repo digest "d"'
+    return logrus(at, f'Pulled image "{image}" {digest}, size "{size}" in {took}')
+
+
+def stopped(at: float, read: int, requests: int = 1, image: str = IMAGE) -> str:
+    return logrus(at, f"stop pulling image {image}: active requests={requests}, bytes read={read}")
+
+
+def refused(at: float, error: str = "context canceled", image: str = IMAGE) -> str:
+    return logrus(at, f'PullImage "{image}" failed', "error", f' error="rpc error: code = Canceled desc = {error}"')
+
+
+def next_host(
+    at: float, host: str, error: str, path: str = "shop/web/manifests/1", message: str = "trying next host"
+) -> str:
+    asked = rf"failed to do request: Head \"https://{host}/v2/{path}?ns=docker.io\": {error}"
+    return logrus(at, message, rest=f' error="{asked}" host="{host}"')
+
+
+TIMEOUT = "dial tcp 192.0.2.103:81: i/o timeout"
+QUICKLY = (received(60, OTHER), returned(64))
+"""Another pull, which ends while the first one runs."""
+
+
+def slow(*log: str) -> list[Finding]:
+    return [each for each in diagnosis(lines(*log)).findings if each.id == "registry-slow"]
+
+
+def ids(read: Diagnosis) -> list[str]:
+    return [each.id for each in read.findings]
+
+
+# A host that costs time before the next one is asked.
+
+
+def test_the_mirror_that_cost_the_time_is_named_and_not_the_registry() -> None:
+    """containerd#10660: each request waits 30 s for a mirror that is dead."""
+    (finding,) = slow(
+        received(0),
+        next_host(30, "mirror.example.com:81", TIMEOUT),
+        stopped(274, 48_495_295, 0),
+        pulled(274, "4m34.4s"),
+    )
+    assert finding.confidence is Confidence.CERTAIN
+    assert "the mirror mirror.example.com:81 cost 1 pull 30 s before the next host was asked" in finding.cause
+    assert "`dial tcp 192.0.2.103:81: i/o timeout`" in finding.cause
+    assert "MB/s" not in finding.cause, "the registry behind it is not measured"
+    assert finding.proposal == ""
+
+
+def test_each_host_has_its_own_time() -> None:
+    first, second = slow(
+        received(0),
+        next_host(30, "mirror-a.example.com", TIMEOUT),
+        next_host(150, "mirror-b.example.com", "EOF"),
+        pulled(274, "4m34.4s"),
+    )
+    assert "mirror-a.example.com cost 1 pull 30 s" in first.cause
+    assert "mirror-b.example.com cost 1 pull 2 min" in second.cause
+
+
+def test_a_mirror_that_fails_at_once_costs_nothing() -> None:
+    assert slow(received(0), next_host(0.2, "mirror.example.com", "EOF"), pulled(9, "9s")) == []
+
+
+def test_a_host_of_another_image_costs_this_pull_nothing() -> None:
+    assert (
+        slow(received(0), next_host(30, "mirror.example.com", TIMEOUT, "shop/other/manifests/1"), pulled(40, "40s"))
+        == []
+    )
+
+
+def test_a_registry_of_the_image_is_no_mirror() -> None:
+    (finding,) = slow(
+        received(0), next_host(30, "registry-1.docker.io", TIMEOUT, message="fetch failed"), refused(30, "x")
+    )
+    assert finding.cause.startswith("the host registry-1.docker.io cost 1 pull 30 s")
+
+
+def test_an_error_in_an_unknown_form_is_likely() -> None:
+    (finding,) = slow(received(0), next_host(30, "mirror.example.com", "it was a bad day"), pulled(40, "40s"))
+    assert finding.confidence is Confidence.LIKELY
+    assert "curl" in finding.fetch_next
+
+
+# A slow transfer.
+
+
+def test_a_pull_that_trickled_for_an_hour_is_told_with_its_size() -> None:
+    """containerd#11650."""
+    (finding,) = slow(received(0), *QUICKLY, stopped(3820, 231_231_231))
+    assert finding.confidence is Confidence.CERTAIN
+    assert "was open for 1 h 4 min and read 231,231,231 bytes in that time: 61 kB/s" in finding.cause
+    assert "A progress deadline does not end such a pull" in finding.cause
+    assert f"the pull of {OTHER} took 4 s" in finding.cause
+    assert finding.proposal == ""
+
+
+def test_a_pull_that_read_much_or_ran_for_seconds_is_not_slow() -> None:
+    assert slow(received(0), stopped(3820, 80_000_000_000), refused(3820)) == []
+    assert slow(received(0), stopped(40, 1000), refused(40)) == []
+
+
+def test_a_pull_that_a_deadline_cut_is_told_by_the_cut() -> None:
+    cut = logrus(900, f"cancel pulling image {IMAGE} because of no progress in 5m0s", "error")
+    read = diagnosis(lines(received(0), cut, stopped(900, 1_000_000), refused(900)))
+    assert ids(read) == ["pull-progress-deadline"]
+
+
+def test_a_pull_that_is_still_open_while_others_end_is_no_queue() -> None:
+    (finding,) = slow(received(0), *QUICKLY, received(3000, OTHER), returned(3004))
+    assert finding.confidence is Confidence.UNKNOWN
+    assert f"the pull of {IMAGE} began 50 min before the end of what was read and has not ended" in finding.cause
+    assert "content active" in finding.fetch_next
+
+
+def test_an_open_pull_of_a_log_without_ends_shows_nothing() -> None:
+    assert slow(received(0), received(3000, OTHER)) == []
+
+
+def test_a_restart_of_the_runtime_ends_what_was_open() -> None:
+    start = logrus(100, "starting containerd", rest=" revision=0 version=v1.7.28")
+    assert slow(received(0), *QUICKLY, start, received(3000, OTHER), returned(3004)) == []
+
+
+def test_two_pulls_of_one_image_are_told_as_one() -> None:
+    (finding,) = slow(received(0), received(5), *QUICKLY, stopped(3820, 231_231_231), refused(3820))
+    assert "231,231,231" in finding.cause
+
+
+def test_the_kubelets_and_the_runtimes_line_of_one_pull_are_one_pull() -> None:
+    log = lines(received(0), pulled(130, "2m10s", size=400_000_000))
+    done = " in 2m10s (2m10s including waiting). Image size: 400000000 bytes."
+    assert "registry-slow" not in found(log, event_list(pulls(IMAGE, "web-1", 0, 130, done=done)))
+
+
+def test_one_pull_of_minutes_at_a_trickle_counts_alone() -> None:
+    (finding,) = slow(received(0), pulled(400, "6m40s", size=48_000_000))
+    assert "1 pull of images of docker.io took up to 6 min 40 s, at 0.1 MB/s" in finding.cause
+    assert finding.confidence is Confidence.LIKELY, "the node's disk would look the same"
+    assert "a mirror is asked without a line" in finding.fetch_next
+
+
+# Kubelets 1.19 to 1.22 print one time, with the wait in it.
+
+
+def old(image: str, pod: str, begun: float, seconds: int, took: str) -> list[dict[str, object]]:
+    return pulls(image, pod, begun, begun + seconds, done=f" in {took}")
+
+
+def test_two_pulls_that_did_not_meet_took_their_time_themselves() -> None:
+    events = [*old(IMAGE, "a", 0, 1021, "17m1.2s"), *old(OTHER, "b", 1100, 242, "4m2s")]
+    finding = found(event_list(events))["registry-slow"]
+    assert finding.confidence is Confidence.LIKELY
+    assert "2 pulls of images of docker.io, quay.io took up to 17 min 1 s" in finding.cause
+
+
+def test_a_pull_behind_another_one_may_have_waited() -> None:
+    events = [*old(IMAGE, "a", 0, 1021, "17m1.2s"), *old(OTHER, "b", 800, 242, "4m2s")]
+    finding = found(event_list(events))["registry-slow"]
+    assert finding.confidence is Confidence.UNKNOWN
+    assert "may have waited for that one" in finding.cause
+
+
+def test_one_pull_of_minutes_in_the_old_form_is_not_told() -> None:
+    assert "registry-slow" not in found(event_list(old(IMAGE, "a", 0, 242, "4m2s")))
+    assert "registry-slow" in found(event_list(old(IMAGE, "a", 0, 1021, "17m1.2s")))
+
+
+def test_a_kubelets_start_ends_what_was_open() -> None:
+    start = klog(100, '"Kubelet version" kubeletVersion="v1.30.2"')
+    assert slow(received(0), *QUICKLY, start, received(3000, OTHER), returned(3004)) == []
