@@ -197,8 +197,8 @@ def _of_part(part: _Part, words: CutWords, version: RuntimeVersion | None, measu
             )
         case SilentPart.TRANSFER:
             cause = (
-                f"The transfer stood still{progress}: the registry, a proxy or the network stopped in the middle of it."
-            )
+                f"The transfer stood still{progress}: the registry, a proxy or the network stopped in the middle of it. {more}"
+            ).rstrip()
             return _Told(cause, likely if progress else certain, longer=False, fetch=_FETCH_TIMED)
         case SilentPart.UNKNOWN:
             pass

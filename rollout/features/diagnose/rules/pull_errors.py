@@ -131,8 +131,12 @@ _MARK = {"url": _URL, "quoted": _QUOTED, "digest": _DIGEST, "path": _PATH, "addr
 
 def _unescaped(text: str) -> str:
     """Without the quoting of the lines around it, which may be two deep."""
-    lines = [line.strip().removesuffix(":") for line in text.replace("\\n", "\n").splitlines()]
-    return re.sub(r'(?<!\\)\\{1,64}"', '"', ": ".join(filter(None, lines))).strip().strip('"').strip()
+    lines = [line for line in text.replace("\\n", "\n").splitlines() if line.strip(' "\\')]
+    # Joined errors have a line each, and a registry's text has lines too: the first one counts, and what it introduces.
+    first = lines[0] if lines else ""
+    if first.rstrip().endswith(":") and len(lines) > 1:
+        first = f"{first.rstrip()} {lines[1]}"
+    return re.sub(r'(?<!\\)\\{1,64}"', '"', first).strip().strip('"').strip()
 
 
 def _skeleton(text: str) -> tuple[str, list[tuple[str, str]]]:

@@ -116,11 +116,16 @@ def registry(image: str) -> str:
     return host if slash and (set(".:") & set(host) or host == "localhost") else "docker.io"
 
 
+_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
+
+
 def full_name(image: str) -> str:
-    """As containerd names it: ``nginx`` → ``docker.io/library/nginx:latest``."""
+    """As containerd names it: ``nginx`` and ``docker.io/nginx`` → ``docker.io/library/nginx:latest``."""
     host, slash, rest = image.partition("/")
-    if not slash:
-        image = f"docker.io/library/{image}"
+    if not slash or (host in _HUB and "/" not in rest):
+        image = f"docker.io/library/{rest or host}"
+    elif host in _HUB:
+        image = f"docker.io/{rest}"
     elif not set(".:") & set(host) and host != "localhost":
         image = f"docker.io/{host}/{rest}"
     return image if set(":@") & set(image.rpartition("/")[2]) else f"{image}:latest"

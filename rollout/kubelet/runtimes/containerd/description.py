@@ -247,6 +247,12 @@ _CUTS = CutWords(
             unsure="Where it is containerd 2.1 or later, it fetches a layer in chunks if `concurrent_layer_fetch_buffer` is set. A chunk that "
             "starves is counted as silence although bytes flow (containerd#12811). Without that key it does not occur.",
         ),
+        SilentPart.TRANSFER: VersionedText(
+            "Where `concurrent_layer_fetch_buffer` is set, a chunk that starves while other bytes flow looks the same (containerd#12802).",
+            since=_TRANSFER,
+            unsure="In containerd 2.1 or later with `concurrent_layer_fetch_buffer`, a chunk that starves while other bytes flow looks the same "
+            "(containerd#12802).",
+        ),
         SilentPart.MIRROR: _FIX_MIRROR,
     },
     unlimited=VersionedText(

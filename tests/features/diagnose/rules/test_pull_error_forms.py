@@ -241,3 +241,11 @@ HOSTS = (
 @pytest.mark.parametrize(("text", "host"), HOSTS)
 def test_the_host_that_was_asked_is_read_from_the_words_too(text: str, host: str) -> None:
     assert read_error(text).host == host
+
+
+def test_of_joined_errors_the_first_one_counts() -> None:
+    """containerd#12811: a fetch in chunks joins the error of each chunk."""
+    error = read_error(f"{U}context canceled\naborted\naborted\naborted")
+    assert (error.cause, error.confidence) == (PullCause.CANCELLED, Confidence.CERTAIN)
+    assert read_error("\n\n").cause is None
+    assert read_error("errors:\n").cause is None

@@ -104,6 +104,16 @@ def test_an_error_in_an_unknown_form_is_likely() -> None:
     assert "curl" in finding.fetch_next
 
 
+def test_an_image_of_docker_hub_has_one_name() -> None:
+    """bottlerocket#4564: the pull was asked for as ``docker.io/web`` and the address has ``library/web``."""
+    (finding,) = slow(
+        received(0, "docker.io/web:1"),
+        next_host(30, "mirror.example.com", TIMEOUT, "library/web/manifests/1"),
+        pulled(274, "4m34.4s", "docker.io/web:1"),
+    )
+    assert "mirror.example.com cost 1 pull 30 s" in finding.cause
+
+
 # A slow transfer.
 
 
