@@ -357,6 +357,7 @@ _FORMS = (
     _part(PullCause.UNREACHABLE, r"RegistryUnavailable", r"connection refused", r"no route to host", r"network is unreachable", r"i/o timeout"),
     _part(PullCause.RESET, r"connection reset by peer", r"broken pipe"),
     _part(PullCause.OWN_LIMIT, r"context deadline exceeded"),
+    _Form(PullCause.NO_IMAGE, re.compile(r"\bTag \S{1,128} not found in repository \S{1,256}$"), Confidence.LIKELY),
     _part(PullCause.NO_IMAGE, r"manifest unknown", r"name unknown"),
     _part(PullCause.CREDENTIALS, r"authentication required", r"unauthorized"),
 )  # fmt: skip

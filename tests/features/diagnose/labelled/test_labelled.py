@@ -11,11 +11,7 @@ OPEN = {
     "starts-talos-json": "a node's name in front of JSON",
     "runtimes-status-never-checked": "a node's name in front of JSON",
     "starts-exec-203": "ends within two seconds are taken for one",
-    "handed-06-log": "a limit of cri-dockerd's own that the log shows only by its times",
-    "handed-07": "a slow pull that has not ended",
-    "handed-09": "the mirror that was asked",
     "queues-stuck-pending": "a queue that was not released",
-    "pulls-tag-not-found-old": "words of docker 1.8",
 }
 """What is known to be wrong."""
 

@@ -20,7 +20,7 @@ from rollout.kubelet.intents import INTENTS
 from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion, parse
 from rollout.kubelet.runtimes.known import describe, dotted
 from tests.features.diagnose.rules.logs import NODE, diagnosis, event_list, journal, klog, logrus, pulls
-from tests.features.diagnose.rules.test_each_finding import LOGS
+from tests.features.diagnose.rules.test_each_finding import LOGS, PODS
 
 IMAGE = "reg.example.net/ml/train:9"
 LAYER = 'failed to extract layer sha256:4a2d0c3f7f7c to overlayfs as "extract-1": context canceled'
@@ -120,7 +120,7 @@ def on_node(text: str) -> str:
 def logs_of(runtime: Runtime) -> tuple[str, ...]:
     cut = [event for at in range(4) for event in pulls(IMAGE, "a", 400 * at, 400 * at + 75, WORDS[runtime])]
     named = "pull-progress-deadline"  # its sample in LOGS is of dockershim
-    samples = [on_node(shows) for id_, (shows, _) in LOGS.items() if id_ != named]
+    samples = [on_node(shows) for id_, (shows, _) in {**LOGS, **PODS}.items() if id_ != named]
     return (
         *samples,
         event_list(cut),
