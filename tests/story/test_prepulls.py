@@ -74,7 +74,7 @@ def test_a_probe_takes_a_few_nodes_and_tells_a_registry_that_hangs_from_one_that
         ("small-001", "late", "docker", False), ("small-001", "pulled", "docker", False),
     ]  # fmt: skip
     (conclusion,) = found["conclusions"]
-    assert conclusion.startswith("Pulls from hangs.example did not end, and pulls from registry.example did")
+    assert conclusion.startswith("Pulls of images of hangs.example did not end, and those of registry.example did")
 
 
 @pytest.mark.parametrize("image", ["https://ann:hunter2@registry.example/x", "ann:hunter2@registry.example/x", "-x"])

@@ -213,3 +213,30 @@ def test_a_cut_is_compared_with_the_deadline_in_force_on_its_node(
     assert (deadline.id, deadline.confidence) == ("pull-progress-deadline", confidence)
     assert deadline.proposal.endswith(setting)
     assert any("--image-pull-progress-deadline" in line.text for line in deadline.evidence) == (confidence == "likely")
+
+
+def cut(printed: str) -> Finding:
+    """A pull that containerd cut, on a node with this version by its snapshot. Its journal has no start."""
+    known = inventory(1)
+    (name,) = known.nodes
+    node = replace(
+        kubeadm(name, version="1.33.4", runtime="containerd"), runtimes={"containerd": printed} if printed else {}
+    )
+    said = "cancel pulling image r.example/web:1 because of no progress in 5m0s"
+    line = f'2026-11-20T09:00:00+0000 {name} containerd[7]: time="2026-11-20T09:00:00Z" level=error msg="{said}"\n'
+    journal = journal_of(name, f"{line}\n-- journalctl ended 0\n".encode(), "", BEGIN + timedelta(days=1))
+    read = Symptoms(fleet(known, {name: node}), (journal,), FromApi(()), BEGIN.timestamp() + 60)
+    findings = diagnose_cluster(read, ProposalTarget("rno")).findings
+    (found,) = [each for each in findings if each.id == "pull-progress-deadline"]
+    return found
+
+
+def test_the_version_of_a_runtime_is_that_of_the_snapshot() -> None:
+    """A key that it lacks is not proposed, though the log shows no start."""
+    finding = cut("containerd github.com/containerd/containerd v1.6.39 0")
+    assert finding.proposal == ""
+    assert "containerd 1.6.39 has no key for its deadline: an upgrade to 1.7.0 or later brings one." in finding.cause
+    assert cut("containerd github.com/containerd/containerd v1.7.28 0").proposal.endswith(
+        "imagePullProgressDeadline=10m0s"
+    )
+    assert cut("").proposal.endswith("imagePullProgressDeadline=10m0s"), "the line itself shows that it has the key"

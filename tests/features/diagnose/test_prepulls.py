@@ -61,6 +61,26 @@ def test_a_node_that_could_not_be_read_is_unknown_with_the_reason() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("runtime", "printed", "why"),
+    [
+        (
+            "containerd",
+            {"containerd": "containerd github.com/containerd/containerd v1.6.39 0"},
+            "exists from containerd 1.7.0",
+        ),
+        ("containerd", {"containerd": "containerd github.com/containerd/containerd v1.7.28 0"}, ""),
+        ("containerd", {}, ""),
+        ("dockershim", {}, ""),
+    ],
+)
+def test_a_runtime_without_a_deadline_is_known_by_its_version(runtime: str, printed: dict[str, str], why: str) -> None:
+    node = replace(kubeadm(NAMES[0], version="1.23.17", runtime=runtime), runtimes=printed)
+    ways, _ = ways_of(fleet(SITE, {NAMES[0]: node}))
+    assert why in ways[NAMES[0]].no_deadline
+    assert bool(ways[NAMES[0]].no_deadline) is bool(why)
+
+
 def test_a_few_nodes_of_each_kind_are_of_different_racks() -> None:
     found = read(*["v1.23.17"] * 6, "v1.22.3", "")
     assert few_of_each_kind(SITE, fleet(SITE, found), 2) == (NAMES[0], NAMES[4], NAMES[6])

@@ -31,6 +31,7 @@ from rollout.features.diagnose.rules.timed_pulls import (
     timed_pull,
 )
 from rollout.kubelet import versions
+from rollout.kubelet.intents import DEADLINE
 from rollout.kubelet.node import sources
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import known
@@ -133,7 +134,11 @@ def way_of(node: Snapshot | Unread) -> PullWay:
     if version is None:
         raise LayoutError("kubelet-version-unknown", f"kubelet {node.kubelet_version or 'without a version'}")
     here = sources.find(node, version, Node(node.node, "", "", ""))
-    return PullWay(known.runtime_of(here), known.endpoint_of(here).removeprefix("unix://"))
+    runtime = known.runtime_of(here)
+    of_runtime = known.describe(runtime).version(node.runtimes)
+    refused = known.refusal(DEADLINE, runtime, of_runtime)
+    why = refused[1] if refused and of_runtime is not None else ""  # the plan finds out what is not known here
+    return PullWay(runtime, known.endpoint_of(here).removeprefix("unix://"), why)
 
 
 def few_of_each_kind(inventory: Inventory, fleet: FleetSnapshot, most: int) -> tuple[str, ...]:
@@ -178,17 +183,17 @@ def pull_on_all(
             return OperatorCommand(line, order.seconds + MARGIN, sudo=True)
 
         def result(answer: CommandResult, image: str = image) -> None:
-            found = _read(answer, image)
+            found = _read(answer, image, order.ways[answer.node].no_deadline)
             so_far.add(found)
             heard(found)
 
         run_on_all(only(access, order.ways), nodes, command, bounds, commanded, stopping=stopping, heard=result)
 
 
-def _read(answer: CommandResult, image: str) -> TimedPull | NotPulled:
+def _read(answer: CommandResult, image: str, no_deadline: str) -> TimedPull | NotPulled:
     found = timed_pull(answer.node, image, answer.stdout.decode("utf-8", "replace"))
     if found is not None:
-        return found
+        return replace(found, no_deadline=no_deadline)
     why = f"{answer.message} [{answer.reference}]" if answer.reference else "the answer is not whole"
     return NotPulled(answer.node, image, why)
 

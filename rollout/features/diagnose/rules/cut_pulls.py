@@ -35,6 +35,7 @@ from rollout.features.diagnose.rules.finding import (
 from rollout.features.diagnose.rules.pull_errors import PullCause, read_error
 from rollout.features.diagnose.rules.pulls import HUNG, full_name, registry, repository
 from rollout.kubelet import versions as kubelets
+from rollout.kubelet.defects.matching import KUBELET
 from rollout.kubelet.intents import DEADLINE
 from rollout.kubelet.runtimes.description import CutWords, Row, RuntimeVersion, SilentPart, parse
 from rollout.kubelet.runtimes.known import KNOWN, dotted
@@ -55,15 +56,14 @@ _LAST_BUILT_IN = max(known.built_in_until or 0 for known in KNOWN)
 
 
 class Programs:
-    """The versions of each node's programs, by the lines of their last start."""
+    """The versions of each node's programs, as the node reports them, else by the lines of their last start."""
 
     def __init__(self, facts: Facts) -> None:
-        starts = facts.of(Kind.RUNTIME)
-        self._versions = {(fact.node, fact["by"]): parse(fact["version"]) for fact in starts}
+        told = (*facts.of(Kind.RUNTIME), *facts.of(Kind.VERSION))
+        self._versions = {(fact.node, fact["by"]): parse(fact["version"]) for fact in told}
+        kubelet = (*facts.of(Kind.START), *(fact for fact in facts.of(Kind.VERSION) if fact["by"] == KUBELET))
         self._minors = {
-            fact.node: version.minor
-            for fact in facts.of(Kind.START)
-            if (version := kubelets.parse(fact["version"])) is not None
+            fact.node: version.minor for fact in kubelet if (version := kubelets.parse(fact["version"])) is not None
         }
 
     def version(self, node: str, by: str) -> RuntimeVersion | None:
@@ -273,18 +273,17 @@ def _unlimited_findings(facts: Facts, programs: Programs, target: ProposalTarget
     for fact in facts.of(Kind.UNLIMITED):
         if fact.at is not None and fact["by"] in CUTS:
             begun[fact.node, fact.clock].append(fact)
-    last = {clock: max(fact.at or 0.0 for fact in facts if fact.clock == clock) for _, clock in begun}
-    ends = [fact for fact in facts.of(Kind.RUNTIME_ENDED) if read_error(fact["error"]).cause is not PullCause.CANCELLED]
+    last: dict[str, float] = {}
+    for fact in facts if begun else ():
+        last[fact.clock] = max(last.get(fact.clock, 0.0), fact.at or 0.0)
+    ends: dict[tuple[str, str, str], float] = {}
+    for fact in facts.of(Kind.RUNTIME_ENDED):
+        if read_error(fact["error"]).cause is not PullCause.CANCELLED:
+            ends[fact.node, fact.clock, full_name(fact["image"])] = fact.at or 0.0
     for (node, clock), lines in begun.items():
         version, unlimited = programs.version(node, lines[0]["by"]), CUTS[lines[0]["by"]].unlimited
         hung = [line for line in lines if last[clock] - (line.at or 0.0) >= HUNG]
-        ended = any(
-            (end.node, end.clock) == (node, clock)
-            and (end.at or 0.0) >= (line.at or 0.0)
-            and full_name(end["image"]) == full_name(line["image"])
-            for line in lines
-            for end in ends
-        )
+        ended = any(ends.get((node, clock, full_name(line["image"])), 0.0) >= (line.at or 0.0) for line in lines)
         why = unlimited.told(version) if unlimited else ""
         if not hung or ended or not why:
             continue  # a pull that ended, or failed of another cause, passed the first step

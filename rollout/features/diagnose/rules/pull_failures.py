@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -209,8 +209,7 @@ class _Explained:
         return first < len(times) and times[first] <= at + NEAR
 
 
-_WITHOUT_DOCKER = frozenset(known.cuts.by for known in KNOWN if known.cuts and known.id_scheme != "docker")
-_WITH_DOCKER = frozenset(CUTS) - _WITHOUT_DOCKER
+_WITH_DOCKER = frozenset(known.cuts.by for known in KNOWN if known.cuts and known.id_scheme == "docker")
 
 
 class _Docker:
@@ -219,7 +218,8 @@ class _Docker:
     def __init__(self, facts: Facts) -> None:
         self._flags: dict[str, list[Fact]] = defaultdict(list)
         self._lines: dict[str, Fact] = {}
-        self._others = {fact.node for fact in facts.of(Kind.RUNTIME) if fact["by"] in _WITHOUT_DOCKER}
+        # dockerd has a containerd of its own, which starts with the same line; it gets no pulls.
+        self._others = {fact.node for fact in facts.of(Kind.RUNTIME_STARTED) if fact.at is not None}
         for fact in facts.of(Kind.FLAG):
             self._flags[fact.node].append(fact)
         for fact in facts:
@@ -410,7 +410,10 @@ def _judged(read: PullError, failed: _Failed) -> _Judged:
 def _measured(errors: Sequence[Fact], facts: Facts, pulls: Sequence[Pull]) -> list[float]:
     """How long each of these pulls took: from its ``Pulling``, else from the first line of its progress."""
     by_end = {id(pull.ended): pull for pull in pulls if not pull.since_arrival}
-    progress = [fact for fact in facts.of(Kind.PROGRESS) if fact.at is not None]
+    progress: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for fact in facts.of(Kind.PROGRESS):
+        if fact.at is not None:
+            progress[fact.node, fact.clock, full_name(fact["image"])].append(fact.at)
     spent: list[float] = []
     before = float("-inf")
     for error in errors:
@@ -419,14 +422,9 @@ def _measured(errors: Sequence[Fact], facts: Facts, pulls: Sequence[Pull]) -> li
         if pull is not None:
             spent.append(pull.end - pull.start)
         elif at is not None and at - before > ONE_FAILURE:
-            here = [
-                fact.at or 0.0
-                for fact in progress
-                if (fact.node, fact.clock, full_name(fact["image"]))
-                == (error.node, error.clock, full_name(error["image"]))
-                and before < (fact.at or 0.0) <= at
-            ]
-            spent += [at - min(here)] if here else []
+            times = progress.get((error.node, error.clock, full_name(error["image"])), [])
+            first = bisect_right(times, before)
+            spent += [at - times[first]] if first < len(times) and times[first] <= at else []
         before = max(before, at if at is not None else before)
     return spent
 

@@ -192,7 +192,7 @@ def per_registry(images: Iterable[str]) -> str:
         return ""
     named = ", ".join(f"{name}: {count}" for name, count in sorted(counts.items()))
     if len(counts) == 1:
-        return f" All wait for one registry ({named}): fix the registry first, because parallel pulls add load to it."
+        return f" All are images of one registry ({named}): fix it, or the mirror that serves it, first, because parallel pulls add load to it."
     return f" Pulls per registry: {named}."
 
 

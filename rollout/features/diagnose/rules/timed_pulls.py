@@ -42,10 +42,14 @@ HOSTS_DIR = "/etc/containerd/certs.d"
 
 @dataclass(frozen=True, slots=True)
 class PullWay:
-    """How images are pulled on a node: its runtime, and the runtime's socket (``""``: the tool's default)."""
+    """How images are pulled on a node: its runtime, and the runtime's socket (``""``: the tool's default).
+
+    ``no_deadline``: why this runtime and version have no progress deadline that could be set.
+    """
 
     runtime: Runtime
     socket: str = ""
+    no_deadline: str = ""
 
 
 def is_image(text: str) -> bool:
@@ -147,7 +151,7 @@ PULL_WORDS = {
 class TimedPull:
     """One pull on one node. ``silence``: the longest time without progress in seconds, ``None`` if the tool shows none.
 
-    ``phase``: what the tool had printed before it. ``error``: its last line, if it failed.
+    ``phase``: what the tool had printed before it. ``error``: its last line, if it failed. ``no_deadline``: see ``PullWay``.
     """
 
     node: str
@@ -158,6 +162,7 @@ class TimedPull:
     silence: float | None = None
     phase: str = ""
     error: str = ""
+    no_deadline: str = ""
 
     @property
     def there(self) -> bool:
@@ -239,13 +244,16 @@ def conclusions(pulls: Sequence[TimedPull], target: ProposalTarget) -> Iterator[
     late = {registry(pull.image) for pull in pulls if pull.end is PullEnd.LATE}
     quick = {registry(pull.image) for pull in pulls if pull.end is PullEnd.PULLED} - late
     if late:
-        beside = f", and pulls from {', '.join(sorted(quick))} did" if quick else ""
-        yield f"Pulls from {', '.join(sorted(late))} did not end{beside}: with serializeImagePulls such a pull blocks all others of its node."
+        beside = f", and those of {', '.join(sorted(quick))} did" if quick else ""
+        yield f"Pulls of images of {', '.join(sorted(late))} did not end{beside}: with serializeImagePulls such a pull blocks all others of its node."
     slowest = longest_silence(pulls)
     if slowest is not None and (slowest.silence or 0.0) >= SILENT:
-        nodes = {pull.node for pull in pulls if pull.silence is not None}
+        nodes = {pull.node for pull in pulls if pull.silence is not None and not pull.no_deadline}
         deadline = go_format(proposed_deadline(None, slowest.silence or 0.0))
+        plan = f" {target.plan(nodes, f'{DEADLINE}={deadline}')}" if nodes else ""
+        without = sorted({pull.no_deadline for pull in pulls if pull.silence is not None and pull.no_deadline})
+        named = "".join(f" {why}." for why in without)
         yield (
             f"The pull of {slowest.image} on {slowest.node} made no progress for {seconds_text(slowest.silence or 0.0)} and ended well: "
-            f"a progress deadline must be longer. {target.plan(nodes, f'{DEADLINE}={deadline}')}"
+            f"a progress deadline must be longer.{named}{plan}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.features.diagnose.rules.finding import Confidence
-from tests.features.diagnose.rules.logs import NODE, event, event_list, found, klog, lines, pulls
+from tests.features.diagnose.rules.logs import NODE, event, event_list, found, journal, klog, lines, logrus, pulls
 
 BIG = "hub.example/ml/train:2.1"
 BARE = "rpc error: code = Canceled desc = context canceled"
@@ -57,3 +57,11 @@ def test_one_failure_with_three_lines_is_one() -> None:
     )  # fmt: skip
     once = [klog(70 + at / 1000, text.format(image=BIG, pod=pod, error=BARE), "E") for at, text in enumerate(cut)]
     assert found(lines(*once))["pull-progress-deadline"].confidence is Confidence.UNKNOWN
+
+
+def test_the_containerd_of_docker_is_no_other_runtime() -> None:
+    """It starts with the line of any containerd, and gets no pulls; one that gets a pull has no docker beside it."""
+    start = journal(logrus(-60, "starting containerd", rest=" revision=0 version=v1.6.20"), -60, "containerd[9]")
+    assert found(lines(start), failed(3))["pull-progress-deadline"].confidence is Confidence.LIKELY
+    pull = journal(logrus(-50, 'PullImage "r.example/x:1"'), -50, "containerd[9]")
+    assert found(lines(start, pull), failed(3))["pull-progress-deadline"].confidence is Confidence.UNKNOWN

@@ -85,10 +85,11 @@ def test_a_mirror_that_fails_at_once_costs_nothing() -> None:
 
 
 def test_a_host_of_another_image_costs_this_pull_nothing() -> None:
-    assert (
-        slow(received(0), next_host(30, "mirror.example.com", TIMEOUT, "shop/other/manifests/1"), pulled(40, "40s"))
-        == []
+    (finding,) = slow(
+        received(0), next_host(30, "mirror.example.com", TIMEOUT, "shop/other/manifests/1"), pulled(40, "40s")
     )
+    assert IMAGE not in finding.cause
+    assert "did not answer 1 time" in finding.cause
 
 
 def test_a_registry_of_the_image_is_no_mirror() -> None:
@@ -102,6 +103,24 @@ def test_an_error_in_an_unknown_form_is_likely() -> None:
     (finding,) = slow(received(0), next_host(30, "mirror.example.com", "it was a bad day"), pulled(40, "40s"))
     assert finding.confidence is Confidence.LIKELY
     assert "curl" in finding.fetch_next
+
+
+def test_a_host_without_the_beginning_of_its_pull_is_told_without_a_time() -> None:
+    (finding,) = slow(next_host(30, "mirror.example.com", TIMEOUT), pulled(274, "4m34.4s"))
+    assert finding.confidence is Confidence.LIKELY
+    assert finding.cause.startswith(
+        "mirror.example.com did not answer 1 time before the next host was asked: `dial tcp 192.0.2.103:81: i/o timeout`"
+    )
+    assert "docker.io" not in finding.cause
+
+
+def test_a_host_that_answered_without_the_beginning_of_its_pull_is_not_told() -> None:
+    assert slow(next_host(30, "mirror.example.com", "EOF"), pulled(20, "20s")) == []
+
+
+def test_the_whole_time_of_the_pulls_is_told_where_it_is_longer() -> None:
+    (finding,) = slow(received(0), next_host(30, "mirror.example.com", TIMEOUT), pulled(274, "4m34.4s"))
+    assert "These pulls took up to 4 min 34 s." in finding.cause
 
 
 def test_an_image_of_docker_hub_has_one_name() -> None:
@@ -130,6 +149,21 @@ def test_a_pull_that_trickled_for_an_hour_is_told_with_its_size() -> None:
 def test_a_pull_that_read_much_or_ran_for_seconds_is_not_slow() -> None:
     assert slow(received(0), stopped(3820, 80_000_000_000), refused(3820)) == []
     assert slow(received(0), stopped(40, 1000), refused(40)) == []
+
+
+def test_a_pull_that_read_nothing_for_minutes_hung_before_its_first_byte() -> None:
+    (finding,) = slow(received(0), stopped(2400, 0, 0), refused(2400))
+    assert finding.confidence is Confidence.LIKELY
+    assert "was open for 40 min and read nothing" in finding.cause
+
+
+def test_a_pull_without_a_size_that_was_cancelled_after_an_hour_is_unknown() -> None:
+    """containerd before 1.7 does not write what it read."""
+    (finding,) = slow(received(0), refused(3800))
+    assert finding.confidence is Confidence.UNKNOWN
+    assert "until it was cancelled; what it read is not in the log" in finding.cause
+    assert slow(received(0), refused(400)) == []
+    assert slow(received(0), refused(3800, "no such host")) == []
 
 
 def test_a_pull_that_a_deadline_cut_is_told_by_the_cut() -> None:
@@ -187,10 +221,17 @@ def test_two_pulls_that_did_not_meet_took_their_time_themselves() -> None:
 
 
 def test_a_pull_behind_another_one_may_have_waited() -> None:
-    events = [*old(IMAGE, "a", 0, 1021, "17m1.2s"), *old(OTHER, "b", 800, 242, "4m2s")]
+    events = [*old(IMAGE, "a", 0, 621, "10m21s"), *old(OTHER, "b", 400, 242, "4m2s")]
     finding = found(event_list(events))["registry-slow"]
     assert finding.confidence is Confidence.UNKNOWN
     assert "may have waited for that one" in finding.cause
+
+
+def test_the_pull_in_front_of_others_took_its_time_itself() -> None:
+    events = [*old(IMAGE, "a", 0, 1021, "17m1.2s"), *old(OTHER, "b", 800, 242, "4m2s")]
+    finding = found(event_list(events))["registry-slow"]
+    assert finding.confidence is Confidence.LIKELY
+    assert finding.cause.startswith("1 pull of images of docker.io took up to 17 min 1 s")
 
 
 def test_one_pull_of_minutes_in_the_old_form_is_not_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,7 +167,7 @@ def test_one_registry_hangs_beside_another() -> None:
     (said,) = conclusions(
         [pull("10.8.2.9:9083/a:1", PullEnd.LATE, 600.0), pull("10.8.14.9:9083/b:1")], ProposalTarget("rno")
     )
-    assert said.startswith("Pulls from 10.8.2.9:9083 did not end, and pulls from 10.8.14.9:9083 did")
+    assert said.startswith("Pulls of images of 10.8.2.9:9083 did not end, and those of 10.8.14.9:9083 did")
 
 
 def test_the_longest_silence_of_a_good_pull_proposes_the_deadline() -> None:
@@ -178,3 +179,12 @@ def test_the_longest_silence_of_a_good_pull_proposes_the_deadline() -> None:
         list(conclusions([pull("shop/small:1", silence=5.0), pull("x:1", PullEnd.FAILED, 80.0)], ProposalTarget()))
         == []
     )
+
+
+def test_no_deadline_is_proposed_for_a_runtime_that_has_none() -> None:
+    why = "image_pull_progress_timeout exists from containerd 1.7.0"
+    slow = replace(pull("shop/big:1", silence=74.0), no_deadline=why)
+    (said,) = conclusions([slow], ProposalTarget("rno"))
+    assert said.endswith(f"a progress deadline must be longer. {why}.")
+    (both,) = conclusions([slow, replace(pull("shop/big:1", silence=70.0), node="other")], ProposalTarget("rno"))
+    assert "--limit 'other' --set imagePullProgressDeadline=5m0s" in both
