@@ -18,6 +18,7 @@ from tests.features.diagnose.labelled.reading import Graded, Labelled, Shown, ca
 from tests.features.diagnose.rules import test_short_queues as queues
 from tests.features.diagnose.rules.logs import journal, klog, lines
 from tests.features.diagnose.rules.test_healthy import day
+from tests.features.diagnose.rules.test_pull_error_forms import FORMS
 from tests.features.diagnose.rules.test_pull_errors import WHOLE
 
 TABLE = Path(__file__).with_name("honesty.md")
@@ -69,7 +70,8 @@ def _queues() -> Iterator[Labelled]:
 
 def _errors() -> Iterator[Labelled]:
     """Each known end of a pull's error as an event and as a line of a kubelet."""
-    for number, (error, cause) in enumerate(WHOLE):
+    forms = (*WHOLE, *((error, cause) for cause, error in FORMS if "\n" not in error))
+    for number, (error, cause) in enumerate(forms):
         image = "reg.example.net/shop/web:1"
         back_off = f'Back-off pulling image "{image}"'
         table = (

@@ -33,7 +33,7 @@ from rollout.features.diagnose.rules.finding import (
     since,
 )
 from rollout.features.diagnose.rules.pull_errors import PullCause, read_error
-from rollout.features.diagnose.rules.pulls import HUNG, full_name, registry, repository
+from rollout.features.diagnose.rules.pulls import HUNG, ends_of, full_name, registry, repository
 from rollout.kubelet import versions as kubelets
 from rollout.kubelet.defects.matching import KUBELET
 from rollout.kubelet.intents import DEADLINE
@@ -273,9 +273,7 @@ def _unlimited_findings(facts: Facts, programs: Programs, target: ProposalTarget
     for fact in facts.of(Kind.UNLIMITED):
         if fact.at is not None and fact["by"] in CUTS:
             begun[fact.node, fact.clock].append(fact)
-    last: dict[str, float] = {}
-    for fact in facts if begun else ():
-        last[fact.clock] = max(last.get(fact.clock, 0.0), fact.at or 0.0)
+    last = ends_of(facts, target.now) if begun else {}
     ends: dict[tuple[str, str, str], float] = {}
     for fact in facts.of(Kind.RUNTIME_ENDED):
         if read_error(fact["error"]).cause is not PullCause.CANCELLED:

@@ -88,6 +88,9 @@ class Diagnosis:
 
 def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReading] = (), pod: str = "") -> Diagnosis:
     """``pod`` (``namespace/name``): its end is shown. ``target.minor`` ``None``: the rules take the minor from the logs where one of them names it."""
+    for reading in readings:
+        if reading.last is not None:
+            facts.add(reading.last)
     here, notes = aligned(named(facts))
     findings = _findings(here, target)
     if any(fact.of_others for fact in facts):
@@ -128,7 +131,7 @@ def _findings(here: Facts, target: ProposalTarget) -> tuple[Finding, ...]:
         *hanging_findings(here, pulls, target),
         *deadline_findings(here, pulls, target),
         *qps_findings(here, pulls, target),
-        *slow_findings(here),
+        *slow_findings(here, target),
         *back_off_findings(here, pulls),
         *ending_findings(here, target),
         *start_findings(here, target),

@@ -59,6 +59,7 @@ class Kind(StrEnum):
     NAMED = auto()  # pod, container, id: which container an id is
     TROUBLE = auto()  # id, of, pod, cid (container), by, away: the kubelet cannot go on, see ``troubles``
     WAIT_ENDED = auto()  # id, error: the runtime no longer waits for the end of a container
+    LAST = auto()  # the last line of a log, whatever it says: until then the log shows what has not happened
     PLEG = auto()  # elapsed, threshold
     CGROUP_V1 = auto()  # error
     CHANGED = auto()  # pod, container: a container restarts because its definition changed

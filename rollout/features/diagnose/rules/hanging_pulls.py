@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rollout.core.text.terminal import counted, seconds_text
-from rollout.features.diagnose.rules.facts import AGES, API_CLOCK, Fact, Facts, Kind
+from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import Confidence, Finding, ProposalTarget
 from rollout.features.diagnose.rules.pull_queue import per_registry, queue_finding
-from rollout.features.diagnose.rules.pulls import BEHIND, HUNG, TOGETHER, WAITED, Pull
+from rollout.features.diagnose.rules.pulls import BEHIND, HUNG, TOGETHER, WAITED, Pull, ends_of
 
 _FETCH = (
     "the node's list of running pulls and their ages; a pull of a small image from each registry through the node's "
@@ -48,7 +48,7 @@ def hanging_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget
         if pull.ended and not pull.error:
             ended[pull.begun.node, pull.begun.clock].append(pull)
     failed = {fact["image"] for fact in facts.of(Kind.PULL_FAILED)}
-    runtime, last = _with_runtime(facts), _ends(facts, target)
+    runtime, last = _with_runtime(facts), ends_of(facts, target.now)
     for place, open_ in _open(facts, pulls, last).items():
         hung = [each for each in open_ if last[place[1]] - each.start >= HUNG]
         if len(hung) <= BEHIND or len({pull.image for pull in hung}) <= 1:
@@ -75,17 +75,6 @@ def _open(facts: Facts, pulls: Sequence[Pull], last: Mapping[str, float]) -> dic
             opened[fact.node, fact.clock].append(_Open(fact["image"], fact.at, fact, waits=True))
             known.add(fact["pod"])
     return {place: sorted(open_, key=lambda each: each.start) for place, open_ in opened.items()}
-
-
-def _ends(facts: Facts, target: ProposalTarget) -> dict[str, float]:
-    """Each clock's last time; that of the events is now, if they were read now. Ages end at zero."""
-    last: dict[str, float] = {}
-    for fact in facts:
-        at = 0.0 if fact.clock.startswith(AGES) else fact.at or 0.0
-        last[fact.clock] = max(last.get(fact.clock, at), at)
-    if target.now is not None:
-        last[API_CLOCK] = target.now
-    return last
 
 
 def _with_runtime(facts: Facts) -> dict[tuple[str, str], dict[str, Fact]]:

@@ -53,13 +53,14 @@ class _Head:
 class LogReader:
     """Reads lines of one file in their order. ``unread``: those that are damaged behind their beginning.
 
-    ``zone``: of lines without one, in seconds. ``years``: of dates that have none.
+    ``zone``: of lines without one, in seconds. ``years``: of dates that have none. ``latest``: the last line that was taken apart.
     """
 
     file: str
     zone: float = 0.0
     unread: UnreadLines = field(default_factory=UnreadLines)
     years: set[int] = field(default_factory=set)
+    latest: Fact | None = None
     _midnight: float | None = None
 
     def line(self, number: int, midnight: float | None, content: bytes) -> Iterator[Fact]:
@@ -151,6 +152,7 @@ class LogReader:
         self, head: _Head, number: int, message: str, keys: Mapping[str, str] | None, line: str
     ) -> Iterator[Fact]:
         where = SourceLine(self.file, number, line[:LONGEST_TEXT])
+        self.latest = Fact(Kind.LAST, head.at, sys.intern(head.node), self.file, where, {})
         for found in found_in(message, keys):
             node = head.node or found.fields.get("node", "")
             fields = {name: sys.intern(text) for name, text in found.fields.items()}

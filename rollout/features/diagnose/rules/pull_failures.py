@@ -47,9 +47,13 @@ def deadline_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarge
 def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known: set[str]) -> Iterator[Finding]:
     """``context canceled`` without the line of a deadline."""
     by_image: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    nameless: list[Fact] = []
     for fact in facts.of(Kind.PULL_FAILED):
-        if fact.node not in known and fact["image"] and read_error(fact["error"]).cause is PullCause.CANCELLED:
-            by_image[fact.node, fact["image"]].append(fact)
+        if fact.node not in known and read_error(fact["error"]).cause is PullCause.CANCELLED:
+            (by_image[fact.node, fact["image"]] if fact["image"] else nameless).append(fact)
+    for (node, image), lines in _by_their_pods(nameless, facts).items():
+        if (node, image) not in by_image:  # else they are the same failures
+            by_image[node, image] = lines
     by_end = {id(pull.ended): pull for pull in pulls if not pull.since_arrival}
     explained, docker, programs = _Explained(facts), _Docker(facts), Programs(facts)
     unknown: dict[str, list[Fact]] = defaultdict(list)
@@ -83,6 +87,20 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known
         id_, nodes = "pull-progress-deadline", nodes_of(lines)
         fetch = _fetch_cut(lines, remote=docker.excluded(node))
         yield Finding(id_, Confidence.UNKNOWN, nodes, since(lines), cause, proof(lines), fetch_next=fetch)
+
+
+def _by_their_pods(nameless: Sequence[Fact], facts: Facts) -> dict[tuple[str, str], list[Fact]]:
+    """Failures without their image, by node and the one image that their pod waits for."""
+    images: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for fact in facts.of(Kind.QUEUED, Kind.BACK_OFF, Kind.PULL_FAILED, Kind.WAITING) if nameless else ():
+        if fact["image"] and fact["pod"]:
+            images[fact.node, fact["pod"]].add(fact["image"])
+    found: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in nameless:
+        named = images.get((fact.node, fact["pod"]), set())
+        if len(named) == 1:
+            found[fact.node, next(iter(named))].append(fact)
+    return found
 
 
 def _program_of(lines: Sequence[Fact]) -> CutWords | None:

@@ -138,6 +138,17 @@ def repository(image: str) -> str:
     return f"{folder}{slash}{last.partition(':')[0]}"
 
 
+def ends_of(facts: Facts, now: float | None) -> dict[str, float]:
+    """Each clock's last time; that of the events is ``now``, if they were read now. Ages end at zero."""
+    last: dict[str, float] = {}
+    for fact in facts:
+        at = 0.0 if fact.clock.startswith(AGES) else fact.at or 0.0
+        last[fact.clock] = max(last.get(fact.clock, at), at)
+    if now is not None:
+        last[API_CLOCK] = now
+    return last
+
+
 def pulls_of(facts: Facts) -> tuple[Pull, ...]:
     """Every pull with a known beginning. An end belongs to the pull of the same pod and image, else to the oldest one.
 

@@ -31,7 +31,7 @@ _YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
 @dataclass(slots=True)
 class FileReading:
     """What was read of one file. ``left_out``: lines that matter and are older than those that were used. ``notes``: what a
-    reader of the findings must know about it. ``unit``: what is counted.
+    reader of the findings must know about it. ``unit``: what is counted. ``last``: the last line of a log: what it shows has not happened until then.
     """
 
     file: str
@@ -41,6 +41,7 @@ class FileReading:
     notes: tuple[str, ...] = ()
     blank: int = 0
     unit: str = "line"
+    last: Fact | None = None
 
     def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
         """The facts of a file, given as its lines in pieces of at most ``PIECE`` bytes."""
@@ -86,11 +87,22 @@ class FileReading:
             of_others = others.holds(number)
             for fact in reader.line(number, midnight, line):
                 yield replace(fact, of_others=True) if of_others else fact
+        self.last = _last(self.file, sieve)
         if reader.years:
             told = " and ".join(map(str, sorted(reader.years)))
             self.notes = (f"its lines have no year: {told} is by the time of the file",)
         self.unread, self.left_out = sieve.unread.and_those(reader.unread), sieve.left_out
         self.read = sieve.read + rows - reader.unread.lines
+
+
+def _last(file: str, sieve: Sieve) -> Fact | None:
+    """The last line of a known form, if it has a time."""
+    if sieve.last is None:
+        return None
+    reader = LogReader(file, sieve.zone or 0.0)
+    for _ in reader.line(*sieve.last):
+        pass
+    return reader.latest if reader.latest is not None and reader.latest.at is not None else None
 
 
 def _some(pieces: Iterator[bytes]) -> Iterator[bytes]:

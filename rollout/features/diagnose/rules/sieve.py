@@ -143,7 +143,7 @@ Kept = tuple[int, float | None, bytes]
 class Sieve:
     """Takes the lines of one file in their order. ``latest``: a time after its last line, for dates without a year.
 
-    ``zone``: seconds of the first line that has a zone and is not behind a journal's date.
+    ``zone``: seconds of the first line that has a zone and is not behind a journal's date. ``last``: the last line of a known form.
     """
 
     file: str
@@ -152,6 +152,7 @@ class Sieve:
     read: int = 0
     left_out: int = 0
     zone: float | None = None
+    last: Kept | None = None
     _kept: dict[tuple[Label, bool], deque[Kept]] = field(default_factory=dict)
     _size: int = 0
     _calendar: Calendar = field(init=False)
@@ -163,8 +164,10 @@ class Sieve:
 
     def take(self, number: int, line: bytes, *, of_others: bool = False) -> None:
         """``of_others``: the author of a pod may have written it. Such lines are counted apart: they displace no others."""
-        klog = _KLOG.match(line)
+        klog, before = _KLOG.match(line), self.read
         label = self._klog(line, klog) if klog is not None else self._other(number, line)
+        if self.read > before and not of_others:
+            self.last = number, self._midnight, line
         if label is not None:
             self._keep((label, of_others), (number, self._midnight, line))
 

@@ -19,9 +19,17 @@ from dataclasses import dataclass, field
 
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
-from rollout.features.diagnose.rules.finding import Confidence, Finding, go_seconds, nodes_of, proof, since
+from rollout.features.diagnose.rules.finding import (
+    Confidence,
+    Finding,
+    ProposalTarget,
+    go_seconds,
+    nodes_of,
+    proof,
+    since,
+)
 from rollout.features.diagnose.rules.pull_errors import PullCause, read_error
-from rollout.features.diagnose.rules.pulls import HUNG, full_name, registry, repository
+from rollout.features.diagnose.rules.pulls import HUNG, ends_of, full_name, registry, repository
 
 SLOW = 120.0
 """Seconds of a pull, without its wait, from which it counts as slow."""
@@ -65,7 +73,7 @@ class _Flow:
         return ((self.last.at if self.last else None) or 0.0) - (self.begun.at or 0.0)
 
 
-def slow_findings(facts: Facts) -> Iterator[Finding]:
+def slow_findings(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     flows = _flows(facts)
     lost = _without_pull(facts, flows)
     costly = _Costly(
@@ -76,7 +84,7 @@ def slow_findings(facts: Facts) -> Iterator[Finding]:
     yield from _done(facts, costly)
     yield from _with_queue(facts, costly)
     yield from _trickles(facts, flows, costly)
-    yield from _still_open(facts, flows)
+    yield from _still_open(facts, flows, ends_of(facts, target.now))
 
 
 _ASKED = re.compile(r"/v2/([^\s\"?]{1,512})/(?:manifests|blobs)/")
@@ -398,11 +406,8 @@ class _Quick:
         return f" Meanwhile the pull of {best.begun['image']} took {seconds_text(best.seconds)}."
 
 
-def _still_open(facts: Facts, flows: Sequence[_Flow]) -> Iterator[Finding]:
+def _still_open(facts: Facts, flows: Sequence[_Flow], last: Mapping[str, float]) -> Iterator[Finding]:
     """Pulls without an end in a log that has the ends of others, which ran meanwhile: no queue, and slow or hung."""
-    last: dict[str, float] = {}
-    for fact in facts:
-        last[fact.clock] = max(last.get(fact.clock, 0.0), fact.at or 0.0)
     unlimited = {(fact.node, full_name(fact["image"])) for fact in facts.of(Kind.UNLIMITED)}
     ended = {
         (fact.node, full_name(fact["image"])): fact.at or 0.0

@@ -11,7 +11,6 @@ OPEN = {
     "starts-talos-json": "a node's name in front of JSON",
     "runtimes-status-never-checked": "a node's name in front of JSON",
     "starts-exec-203": "ends within two seconds are taken for one",
-    "queues-stuck-pending": "a queue that was not released",
 }
 """What is known to be wrong."""
 

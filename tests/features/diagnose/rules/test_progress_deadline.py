@@ -65,3 +65,23 @@ def test_the_containerd_of_docker_is_no_other_runtime() -> None:
     assert found(lines(start), failed(3))["pull-progress-deadline"].confidence is Confidence.LIKELY
     pull = journal(logrus(-50, 'PullImage "r.example/x:1"'), -50, "containerd[9]")
     assert found(lines(start, pull), failed(3))["pull-progress-deadline"].confidence is Confidence.UNKNOWN
+
+
+def synced(at: float, pod: str, error: str = BARE) -> str:
+    """The one line of a failure that a log may have: it names the pod and not the image."""
+    told = f'failed to \\"StartContainer\\" for \\"t\\" with ErrImagePull: \\"{error}\\"'
+    return klog(at, f'"Error syncing pod, skipping" err="{told}" pod="shop/{pod}" podUID="1"', "E")
+
+
+def test_a_failure_without_its_image_has_that_of_its_pod() -> None:
+    back = event(500, "BackOff", f'Back-off pulling image "{BIG}"', "train-0")
+    deadline = found(lines(*(synced(100 * at, "train-0") for at in range(3))), event_list([back]))
+    assert BIG in deadline["pull-progress-deadline"].cause
+
+
+def test_a_failure_of_a_pod_with_two_images_is_of_neither() -> None:
+    backs = [
+        event(500 + at, "BackOff", f'Back-off pulling image "{image}"', "train-0")
+        for at, image in enumerate((BIG, "x:1"))
+    ]
+    assert "pull-progress-deadline" not in found(lines(synced(0, "train-0")), event_list(backs))

@@ -242,3 +242,10 @@ def test_one_pull_of_minutes_in_the_old_form_is_not_told() -> None:
 def test_a_kubelets_start_ends_what_was_open() -> None:
     start = klog(100, '"Kubelet version" kubeletVersion="v1.30.2"')
     assert slow(received(0), *QUICKLY, start, received(3000, OTHER), returned(3004)) == []
+
+
+def test_a_log_shows_until_its_last_line_what_has_not_ended() -> None:
+    """Whatever that line says: only few lines of a log are of pulls."""
+    (finding,) = slow(received(0), *QUICKLY, logrus(3000, "Container exec is done"))
+    assert "began 50 min before the end of what was read" in finding.cause
+    assert slow(received(0), *QUICKLY) == []
