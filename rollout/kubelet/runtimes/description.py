@@ -107,6 +107,7 @@ class PullStep(StrEnum):
     ENDED = auto()
     STOPPED = auto()  # ended or cancelled, with the bytes that were read
     NEXT_HOST = auto()  # a host of the image failed, and the next one is tried
+    ASKED = auto()  # a host of an image is asked
     UNLIMITED = auto()  # the pull begins without a deadline
     STARTED = auto()  # the daemon itself starts, with its version
 

@@ -15,9 +15,11 @@ every pull then hangs (containerd#14158); where containerd pulls locally the lin
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.durations import go_format
@@ -205,6 +207,7 @@ def _of_part(part: _Part, words: CutWords, version: RuntimeVersion | None, measu
     cause = (
         "Which part of the pull was silent is not in what was read: the node's own work, the registry, or the network."
     )
+    cause += f" The host that was asked last before it is {host}." if host else ""
     return _Told(cause, certain, longer=True, fetch=_FETCH_SILENCE)
 
 
@@ -214,18 +217,37 @@ class _Around:
     def __init__(self, facts: Facts) -> None:
         self._lines: dict[tuple[str, str], list[Fact]] = defaultdict(list)
         for fact in facts.of(Kind.PULL_STOPPED, Kind.NEXT_HOST, Kind.RUNTIME_ENDED):
-            self._lines[fact.node, fact.clock].append(fact)
+            if fact.at is not None:
+                self._lines[fact.node, fact.clock].append(fact)
+        self._asked: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+        for fact in facts.of(Kind.RUNTIME_STARTED, Kind.ASKED):
+            if fact.at is not None:
+                self._asked[fact.node, fact.clock].append(fact)
+
+    def host(self, cut: Fact) -> tuple[Fact, ...]:
+        """The line with the host that was asked last, and that of its pull, if that pull is the last one to begin before a cut that names none."""
+        lines = self._asked[cut.node, cut.clock]
+        end = bisect_right(lines, cut.at or 0.0, key=lambda fact: fact.at or 0.0)
+        if cut["image"] or not end or lines[end - 1].kind is not Kind.ASKED:
+            return ()
+        begun = next(
+            (fact for fact in reversed(lines[max(end - 20, 0) : end]) if fact.kind is Kind.RUNTIME_STARTED), None
+        )
+        return (begun, lines[end - 1]) if begun is not None else ()
 
     def of(self, cut: Fact) -> Iterator[Fact]:
-        at = cut.at
-        for fact in self._lines[cut.node, cut.clock]:
+        at, lines = cut.at, self._lines[cut.node, cut.clock]
+        first = bisect_left(lines, (at or 0.0) - 1.0, key=lambda fact: fact.at or 0.0)
+        for fact in islice(lines, first, None):
             near = at is not None and fact.at is not None and -1.0 <= fact.at - at <= AROUND
+            if not near:
+                return
             same = (
                 f"/v2/{repository(cut['image'])}/" in fact["error"]
                 if fact.kind is Kind.NEXT_HOST
                 else full_name(fact["image"]) == full_name(cut["image"])
             )
-            if near and same:
+            if same:
                 yield fact
 
 
@@ -260,7 +282,8 @@ def _part(cut: Fact, around: _Around) -> _Part:
     if stopped and read:
         chunks = int(stopped["requests"][:9]) > MANY
         return _Part(SilentPart.CHUNK if chunks else SilentPart.TRANSFER, "", progress, lines)
-    return _Part(SilentPart.UNKNOWN, "", progress, lines)
+    asked = around.host(cut)
+    return _Part(SilentPart.UNKNOWN, asked[1]["host"] if asked else "", progress, lines or asked)
 
 
 def _is_cut(error: str) -> bool:

@@ -45,6 +45,7 @@ class Kind(StrEnum):
     RUNTIME_ENDED = auto()  # image, took, size, error: the runtime ended it
     PULL_STOPPED = auto()  # image, requests, bytes: what containerd had read of a pull when it ended or was cancelled
     NEXT_HOST = auto()  # host, error: containerd goes on to the next host of an image
+    ASKED = auto()  # host, image: the runtime asks a host, by the name of the image there
     UNLIMITED = auto()  # image, by: the pull begins without a deadline
     RUNTIME = auto()  # by, version: a runtime started
     VERSION = auto()  # by, version: of a program on the node, as the node reports it

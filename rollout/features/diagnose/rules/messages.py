@@ -25,6 +25,7 @@ _STEPS = {
     PullStep.STOPPED: Kind.PULL_STOPPED,
     PullStep.NEXT_HOST: Kind.NEXT_HOST,
     PullStep.UNLIMITED: Kind.UNLIMITED,
+    PullStep.ASKED: Kind.ASKED,
     PullStep.STARTED: Kind.RUNTIME,
 }
 QPS = "pull QPS exceeded"

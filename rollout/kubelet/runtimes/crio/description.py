@@ -175,6 +175,9 @@ CRIO = Description(
             by="CRI-O",
         ),
         PullMessage(PullStep.RECEIVED, "Pulling image: ", r"(?P<image>\S+)"),
+        PullMessage(
+            PullStep.ASKED, "Trying to access ", r'"(?P<image>(?P<host>[\w.-]{1,253}(?::\d{1,5})?)/[^"]{1,512})"$'
+        ),
         PullMessage(PullStep.STARTED, "Starting CRI-O, version: ", r"(?P<version>\d+\.\d+\.\d+)", by="CRI-O"),
     ),
     id_scheme="cri-o",

@@ -315,3 +315,22 @@ def test_an_upgrade_is_named_for_extracting_and_not_for_verifying(state: str, ve
 
 def started_at(version: str) -> str:
     return f'2026-08-05T01:00:00.000000+00:00 n1 containerd[1]: time="2026-08-05T01:00:00Z" level=info msg="starting containerd" revision=0 version=v{version}\n'
+
+
+def crio(second: float, message: str) -> str:
+    return journal(logrus(second, message, "info", " id=aa1"), second, "crio[812]")
+
+
+def test_the_host_that_crio_asked_last_is_named() -> None:
+    begun = crio(0, "Pulling image: quay.io/ai/train:2")
+    mirror = crio(0.1, 'Trying to access "mirror.example.com:5000/ai/train:2"')
+    own = crio(0.2, 'Trying to access "quay.io/ai/train:2"')
+    cut = crio(14, "Timed out on waiting up to 10s for image pull progress updates")
+    assert (
+        "The host that was asked last before it is mirror.example.com:5000."
+        in only("\n".join((begun, mirror, cut))).cause
+    )
+    assert "asked last before it is quay.io." in only("\n".join((begun, mirror, own, cut))).cause
+    other = crio(1, "Pulling image: quay.io/other:1")
+    assert "asked last" not in only("\n".join((begun, mirror, other, cut))).cause, "it may be the other pull's"
+    assert "asked last" not in only(cut).cause
