@@ -199,7 +199,8 @@ checks_node() { # all checks that can fail, before any write but those of the lo
   [ "$c_files" -gt 0 ] || refuse bad-argument "no file"
   checks_units
   health_recall "$h_memory" "$unit"
-  staging_find_kubelet "$h_pid"
+  processes_find_kubelet "$h_pid"
+  staging_find_kubelet "$p_kubelet"
   checks_look_at_paths
   checks_mounts
   checks_persistence

@@ -80,7 +80,22 @@ health_comes_up() { # UNIT: it runs, in a process from after its restart, or, wi
   done
 }
 
-health_come_up() { # all of `h_concerned`; their processes into `h_alive`
+health_kubelet_comes_up() { # in the process of `unit`, or as a child of it, into `h_kubelet`; else `why`
+  health_recall "$h_alive" "$unit"
+  while :; do
+    processes_find_kubelet "$h_pid"
+    h_kubelet=$p_kubelet
+    [ "$h_kubelet" = 0 ] || return 0
+    clock
+    if [ $((now + 2000)) -ge "$until" ] || [ ! -e "$R/proc/$h_pid/cmdline" ]; then
+      health_ill "$unit" "no kubelet is a child of its main process, $h_pid"
+      return
+    fi
+    nap
+  done
+}
+
+health_come_up() { # all of `h_concerned`; their processes into `h_alive`, and that of the kubelet into `h_kubelet`
   local name
   h_alive=$NL
   for name in $h_concerned; do
@@ -88,6 +103,7 @@ health_come_up() { # all of `h_concerned`; their processes into `h_alive`
     h_alive="$h_alive$name $u_pid $u_started $u_restarts$NL"
   done
   h_fresh=0
+  health_kubelet_comes_up
 }
 
 health_stay_up() { # for longer than the longest RestartSec, each in one process. In between only /proc is read, which costs nothing
@@ -95,11 +111,14 @@ health_stay_up() { # for longer than the longest RestartSec, each in one process
   clock
   steady=$now
   [ "$h_longest" -eq 0 ] || steady=$((now + h_longest + h_longest / 10 + 100))
+  # RKE2 waits 5 s before it starts a kubelet that ended once more
+  case $unit,$h_longest in *,0) ;; rke2-*) [ "$steady" -ge $((now + 5600)) ] || steady=$((now + 5600)) ;; esac
   while clock && [ "$now" -lt "$steady" ]; do
     for name in $h_concerned; do
       health_recall "$h_alive" "$name"
       [ -e "$R/proc/$h_pid/cmdline" ] || health_ill "$name" "its process exited" || return
     done
+    [ -e "$R/proc/$h_kubelet/cmdline" ] || health_ill "$unit" "its kubelet exited" || return
     [ "$now" -lt "$until" ] || health_ill "$unit" "the guard was about to fire" || return
     doze $((steady - now))
   done
@@ -111,7 +130,9 @@ health_stay_up() { # for longer than the longest RestartSec, each in one process
       health_ill "$name" "its process exited" || return
     ! health_is_unread "$name" || health_ill "$name" "systemd has not read its unit files anew" || return
   done
-  return 0
+  health_recall "$h_alive" "$unit"
+  processes_find_kubelet "$h_pid"
+  [ "$p_kubelet" = "$h_kubelet" ] || health_ill "$unit" "its kubelet exited"
 }
 
 health_answers() { # /healthz, while there is time; off (port 0) and no program to send the request count as answered
@@ -121,7 +142,11 @@ health_answers() { # /healthz, while there is time; off (port 0) and no program 
     processes_probe "$healthz" "$pid"
     case $h_health in
       ok | '') return 0 ;;
-      not-its-own) why="healthz: another process than $pid, the main process of $unit, listens on port $healthz" ;;
+      not-its-own)
+        why="the main process"
+        case $unit in rke2-*) why="the kubelet" ;; esac
+        why="healthz: another process than $pid, $why of $unit, listens on port $healthz"
+        ;;
       not-observed) why="healthz: this node does not show which process listens on port $healthz" ;;
       *) why="healthz: $h_health" ;;
     esac
@@ -151,7 +176,7 @@ health_is_proven() { # compared with what was remembered before the restart; the
   local pid n_words
   health_come_up && health_stay_up || return 1
   health_recall "$h_alive" "$unit"
-  pid=$h_pid
+  pid=$h_kubelet
   health_answers || return 1
   case $NL$PAYLOAD in *"${NL}argument "*)
     homes_command_line "$pid"

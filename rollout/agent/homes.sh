@@ -9,7 +9,44 @@ homes_version() { # NAME COMMAND…: the version that it prints
 
 homes_command_line() { # PID: its words into `n_words`, one a line
   n_words=''
-  [ "$1" = 0 ] || n_words=$(tr '\0' '\n' 2>/dev/null <"$R/proc/$1/cmdline")
+  case $unit,$1 in
+    *,0) ;;
+    k3s*,"${p_kubelet-}") homes_logged_line "$1" ;;
+    *) n_words=$(tr '\0' '\n' 2>/dev/null <"$R/proc/$1/cmdline") ;;
+  esac
+}
+
+homes_logged_line() { # PID of k3s: the command line of the kubelet in it, into `n_words`; none if its journal has it no more. k3s logs it at its start
+  local line l_source l_message l_writer word
+  if [ "${n_logged_pid-}" != "$1" ] || [ -z "$n_logged" ]; then
+    n_logged_pid=$1 n_logged=''
+    line=$(lastly 8 journalctl -q -b --no-pager -o cat "_PID=$1" _UID=0 "_SYSTEMD_UNIT=$unit" 2>/dev/null | grep '^time="[^"]*" level=info msg="Running kubelet --' | tail -n 1)
+    processes_take_apart "$line"
+    case $l_source,$l_message in
+      ,'Running kubelet --'*'"')
+        set -f
+        l_message=${l_message%\"}
+        # shellcheck disable=SC2086 # split into words
+        set -- ${l_message#Running }
+        for word in "$@"; do n_logged=$n_logged${n_logged:+$NL}$word; done
+        ;;
+    esac
+  fi
+  n_words=$n_logged
+}
+
+homes_kubelet_version() { # the version of the kubelet that the next start of `unit` starts. That of k3s and RKE2 is theirs
+  local line
+  case $unit in k3s* | rke2-*) ;; *) homes_version kubelet-version "$s_program" --version && return ;; esac
+  line=$(lastly 10 "$s_program" --version 2>/dev/null)
+  line=${line%%"$NL"*}
+  case $line in
+    'k3s version v'* | 'rke2 version v'*)
+      line=${line#* version }
+      say "fact kubelet-version Kubernetes ${line%% *}"
+      ;;
+    *) homes_version kubelet-version "$s_program" --version ;;
+  esac
 }
 
 homes_option() { # ' NAME NAME… ': the value of the last of these options in `n_words`, into `n_value`
@@ -73,12 +110,23 @@ homes_note_kubelet() { # what the running kubelet reads, and what it keeps; its 
   homes_note_read "$unit" $m_kubelet_files "$n_config" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
     "/etc/systemd/system/$unit.d/90-rollout.conf"
   measure_note_path /var/lib/kubelet/config.yaml "$n_root/cpu_manager_state" "$n_root/memory_manager_state"
+  case $unit in
+    k3s*) homes_note_embedding k3s ;;
+    rke2-*) homes_note_embedding rke2 ;;
+  esac
   homes_option ' --config-dir '
   [ -n "$n_value" ] || return 0
   homes_note_folder "$n_value"
   case $NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$m_pid/environ")$NL in # 1.28 and 1.29 need it
     *"${NL}KUBELET_CONFIG_DROPIN_DIR_ALPHA="*) say "fact config-dir-alpha set" ;;
   esac
+}
+
+homes_note_embedding() { # NAME of k3s or RKE2: the files that it makes the kubelet's arguments of
+  homes_note_read "$unit" "/etc/rancher/$1/config.yaml" "/etc/rancher/$1/config.yaml.d/99-rollout.yaml"
+  homes_note_matching rancher-config "/etc/rancher/$1/config.yaml.d/*" "/etc/rancher/$1/config.yaml.d/.*.y*"
+  # shellcheck disable=SC2086 # a list of paths
+  homes_note_read "$unit" $n_matched
 }
 
 homes_note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at most 64 in 64 folders
@@ -98,7 +146,10 @@ homes_note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too
       if [ -d "$path" ] && [ ! -L "$path" ]; then
         waiting=$waiting${waiting:+$NL}${path#"$R"}
       else
-        case $path in *.conf) count=$((count + 1)) && homes_note_read "$unit" "${path#"$R"}" ;; esac
+        case $unit,$path in
+          rke2-*,*/00-rke2-defaults.conf | k3s*,*/00-k3s-defaults.conf) count=$((count + 1)) && measure_note_path "${path#"$R"}" ;; # written anew at each start, by what reads it
+          *.conf) count=$((count + 1)) && homes_note_read "$unit" "${path#"$R"}" ;;
+        esac
       fi
     done
   done

@@ -13,6 +13,7 @@ main() { # VERB ARGUMENT…
       ;;
   esac
   protocol_take_order "$@"
+  processes_choose_unit
   "verb_$verb"
   finish
 }

@@ -43,12 +43,14 @@ measure_show_units() { # the kubelet's unit and the runtimes', as answered: prop
     case $NL$u_block$NL in *"${NL}LoadState=loaded$NL"*) ;; *) [ "$served" = "$unit" ] || continue ;; esac
     if [ "$served" = "$unit" ]; then
       measure_show_unit unit
-      m_pid=$m_this_pid m_started=$m_this_started m_kubelet_files=$m_unit_files
-      measure_show_process "process"
+      processes_find_kubelet "$m_this_pid"
+      [ "$p_kubelet" = "$m_this_pid" ] || say "unit $served KubeletPID $p_kubelet" # a child of the main process
+      m_pid=$p_kubelet m_started=$m_this_started m_kubelet_files=$m_unit_files
+      measure_show_process "$m_pid" "process"
     else
       measure_show_unit service
       m_services="$m_services$served:$m_this_pid "
-      [ "$verb" != snapshot ] || measure_show_process "serving $served" # only a plan reads it
+      [ "$verb" != snapshot ] || measure_show_process "$m_this_pid" "serving $served" # only a plan reads it
     fi
   done
 }
@@ -88,10 +90,19 @@ measure_show_unit() { # WORD: the lines of `u_block`, the unit named `served`; i
   m_begun="$m_begun $served:$m_this_started" m_dates="$m_dates${dated:-@0}$NL"
 }
 
-measure_show_process() { # WORDS: the command line of `m_this_pid`
-  [ "$m_this_pid" != 0 ] && [ -r "$R/proc/$m_this_pid/cmdline" ] && [ "$c_brief" = 0 ] || return 0
-  shown_files_encode "$R/proc/$m_this_pid/cmdline"
-  say "$1 $m_this_pid $x_code"
+measure_show_process() { # PID WORDS: its command line
+  local n_words
+  [ "$1" != 0 ] && [ -r "$R/proc/$1/cmdline" ] && [ "$c_brief" = 0 ] || return 0
+  case $unit,$2 in k3s*,process)
+    homes_logged_line "$1"
+    [ -z "$n_words" ] || {
+      say "$2 $1 $(printf %s "$n_words" | tr '\n' '\0' | base64 | tr -d '\n')"
+      return
+    }
+    ;;
+  esac
+  shown_files_encode "$R/proc/$1/cmdline"
+  say "$2 $1 $x_code"
 }
 
 measure_read_kubelet_log() { # into `l_lenient`, wherever the log is; empty if no line of it can be read

@@ -1,5 +1,7 @@
 # ----------------------------------------------------------------------------------------------------- the units' health
 
+EMBEDDINGS='k3s.service k3s-agent.service rke2-server.service rke2-agent.service'
+
 processes_find_runtimes() { # the runtimes' units that exist here, into `u_runtimes`: systemd searches long for those that do not
   local name path folder
   u_runtimes=''
@@ -11,6 +13,47 @@ processes_find_runtimes() { # the runtimes' units that exist here, into `u_runti
       [ ! -e "$folder/$name" ] || { u_runtimes="$u_runtimes $name" && break; }
     done
   done
+}
+
+processes_choose_unit() { # into `unit`: where systemd has no kubelet.service, the unit that has the kubelet in it: the only one that runs, else the only one that is
+  # enabled. It stays where neither is so
+  local name folder running enabled
+  [ "$unit" = kubelet.service ] || return 0
+  for folder in $UNIT_FOLDERS "$R/run/systemd/generator.late"; do
+    if [ -e "$folder/$unit" ] || [ -L "$folder/$unit" ]; then return 0; fi
+  done
+  running='' enabled=''
+  for name in $EMBEDDINGS; do
+    [ ! -L "$R/run/systemd/units/invocation:$name" ] || running="$running $name"
+    [ ! -L "$SYSTEM/multi-user.target.wants/$name" ] || enabled="$enabled $name"
+  done
+  # shellcheck disable=SC2086 # a list of units
+  set -- ${running:-$enabled}
+  [ "$#" -ne 1 ] || unit=$1
+}
+
+processes_find_kubelet() { # PID of the main process of `unit`: the process that is its kubelet, into `p_kubelet`; 0 if there is none. RKE2 starts it as a child, and
+  # k3s has it in itself
+  local found
+  p_kubelet=$1
+  case $unit,$1 in *,0) return 0 ;; rke2-*) ;; *) return 0 ;; esac
+  set +f
+  found=$(lastly 5 grep -h -s "^[0-9]* (kubelet) [^XZ] $1 " -- "$R"/proc/[0-9]*/stat 2>/dev/null)
+  set -f
+  p_kubelet=${found%% *}
+  case $found in '' | *"$NL"*) p_kubelet=0 ;; esac # of two it is not known which one stays
+}
+
+processes_find_home() { # PID of a kubelet: the folder that its k3s or RKE2 keeps its agent in, into `p_home`; none if that is not known
+  local n_words n_value
+  homes_command_line "$1"
+  homes_option ' --kubeconfig '
+  p_home=${n_value%/kubelet.kubeconfig}
+  case $n_value,$p_home in
+    /*/kubelet.kubeconfig,*[!A-Za-z0-9_./:@%+=,-]*) p_home='' ;;
+    /*/kubelet.kubeconfig,*) ;;
+    *) p_home='' ;;
+  esac
 }
 
 processes_ask_units() { # UNIT…: the properties of all of them, in one request
@@ -186,6 +229,12 @@ processes_find_logs() { # PID: the files that its log is written to, into `l_fil
   [ ! -f "$outputs/2" ] || l_files="$outputs/2"
   # shellcheck disable=SC3013 # dash, bash and busybox have -ef
   [ ! -f "$outputs/1" ] || [ "$outputs/1" -ef "$outputs/2" ] || l_files="$l_files $outputs/1"
+  case $unit in rke2-*) # it writes the lines of its kubelet to this file
+    processes_find_home "$1"
+    [ -z "$p_home" ] || l_files="$l_files $R$p_home/logs/kubelet.log"
+    ;;
+  esac
+  case $unit in k3s*) return 0 ;; esac
   processes_mentions "$1" logtostderr= || return 0
   homes_command_line "$1"
   homes_option ' --logtostderr '
@@ -250,7 +299,8 @@ processes_notice() { # LINE of a kubelet: into `l_noticed`: `l_ignored` if it ig
   processes_take_apart "$1"
   case $l_source/$l_message in
     codec.go:[0-9]*/[uU]'sing lenient decoding as strict decoding failed'*) l_noticed=ignored ;;
-    server.go:[0-9]*/'Version: v'[0-9]* | server.go:[0-9]*/'Kubelet version"'* | server.go:[0-9]*/'Kubelet version\"'*) l_noticed=loaded ;;
+    server.go:[0-9]*/'Version: v'[0-9]*) case $unit in k3s*) ;; *) l_noticed=loaded ;; esac ;; # of k3s' API server, too
+    server.go:[0-9]*/'Kubelet version"'* | server.go:[0-9]*/'Kubelet version\"'*) l_noticed=loaded ;;
   esac
 }
 
@@ -270,7 +320,8 @@ processes_logged_at() { # LINE, as `[SECONDS.MICROSECONDS] HOST PROGRAM[PID]: TE
   is_number "$l_moment"
 }
 
-processes_is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, its JSON the time; SINCE is the first time that counts
+processes_is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, and day and time but no year, its JSON the time; SINCE is the first
+  # time that counts, also as `l_first`, in klog's form. A file outlives boots, and a number of a process comes back
   processes_take_apart "$3"
   [ -n "$l_source" ] || return
   case $3 in
@@ -279,15 +330,31 @@ processes_is_said_by() { # PID SINCE LINE: this process wrote it. klog's text co
       l_moment=${l_moment%%[!0-9]*}
       is_number "$l_moment" && [ "$l_moment" -ge "$2" ]
       ;;
-    *) [ "$l_writer" = "$1" ] ;;
+    *)
+      [ "$l_writer" = "$1" ] || return
+      l_moment=${3#*[IWEF]}
+      l_moment=${l_moment%%[!0-9 :]*}
+      [ -z "$l_first" ] || processes_is_not_before "$l_moment" "$l_first"
+      ;;
   esac
 }
 
+processes_is_not_before() { # MOMENT OTHER, as `MMDD HH:MM:SS`
+  local ours other
+  # shellcheck disable=SC2046,SC2086 # split into words
+  set -- ${1% *} ${1#* } ${2% *} ${2#* }
+  [ "$#" -eq 4 ] || return 1
+  ours=${2%%:*}${2#*:} other=${4%%:*}${4#*:}
+  ours=1$1${ours%%:*}${ours#*:} other=1$3${other%%:*}${other#*:}
+  is_number "$ours" && is_number "$other" && [ "$ours" -ge "$other" ]
+}
+
 processes_read_logs() { # PID STARTED: the files in `l_files`, as `pulls_read_journal` reads the journal. STARTED is in microseconds since boot
-  local first log l_ignored l_loaded line
+  local first log l_ignored l_loaded line l_first
   is_number "${2:-}" && [ -n "$l_files" ] || return 0
   shown_files_date_boot
   first=$((x_booted + $2 / 1000 - 2000))
+  l_first=$(lastly 3 date -d "@$((first / 1000))" '+%m%d %H:%M:%S' 2>/dev/null)
   for log in $l_files; do
     l_ignored=0 l_loaded=0
     IFS=$NL

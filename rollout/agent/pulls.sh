@@ -138,6 +138,12 @@ pulls_show() { # the pulls under way, or `-`; no line where that cannot be known
     runtimes_find_layers "${served%:*}" || return 0
     known=1
   done
+  case $unit in k3s* | rke2-*)
+    processes_find_home "$m_pid"
+    [ -n "$p_home" ] && runtimes_find_embedded || return 0
+    known=1
+    ;;
+  esac
   [ "$known" = 1 ] || return 0
   names='' count=0
   for entry in $q_names; do

@@ -11,7 +11,7 @@ verb_snapshot() {
   managers_show_kubeadm
   measure_unit
   staging_find_kubelet "$m_pid"
-  homes_version kubelet-version "$s_program" --version
+  homes_kubelet_version
   m_list=''
   homes_note
   surroundings_show_room

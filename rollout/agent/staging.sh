@@ -221,6 +221,7 @@ staging_is_as_ordered() { # N PATH BEFORE AFTER MODE BASE64
 }
 
 staging_find_kubelet() { # PID: the program that its unit starts, into `s_program`: the running one, or, if that may be an interpreter, the one on PATH
+  case $unit in k3s* | rke2-*) ! find_program "${unit%%[-.]*}" || { s_program=$w_program && return; } ;; esac # it contains the kubelet, or has one beside it
   find_program kubelet || w_program=none
   s_program=$w_program
   # shellcheck disable=SC3013 # dash, bash and busybox have -ef
@@ -230,10 +231,20 @@ staging_find_kubelet() { # PID: the program that its unit starts, into `s_progra
   case $s_program in
     *[!A-Za-z0-9_./:@%+=,-]*) s_program=kubelet ;;
     */kubelet) ;;
-    *) ! command -v kubelet >/dev/null || s_program=kubelet ;;
+    *) if command -v kubelet >/dev/null; then s_program=kubelet; else staging_find_script "$1"; fi ;;
   esac
   find_program "${s_program:-kubelet}" || w_program=''
   s_program=$w_program
+}
+
+staging_find_script() { # PID of an interpreter: what it runs, if that is a kubelet, into `s_program`
+  local n_words word
+  homes_command_line "$1"
+  # shellcheck disable=SC2086 # split into words
+  set -- $n_words
+  for word in "${1-}" "${2-}"; do
+    case $word in *[!A-Za-z0-9_./:@%+=,-]*) ;; /*/kubelet) s_program=$word ;; esac
+  done
 }
 
 staging_mark_kubelet() { # PROGRAM: which kubelet this is, without running it

@@ -20,7 +20,7 @@ from rollout.core.run.state import Goal, NodeState
 from rollout.errors import RemoteError, StateError
 from rollout.kubelet import values
 from rollout.kubelet.node import unloaded
-from rollout.kubelet.node.layout import UNIT
+from rollout.kubelet.node.layout import KUBELET_UNITS
 
 MOST_RUNS = 10
 """How many runs back a node may have been seen last. Reading a plan of 2,000 nodes takes 0.1 s."""
@@ -171,7 +171,7 @@ class _Plans:
 
     def last_known(self, node: Snapshot) -> Held:
         """Of the kubelet's files that changed since its start: what runs left there, else what the newest plan has read there."""
-        paths = [entry.path for entry in node.stale if entry.unit == UNIT]
+        paths = [entry.path for entry in node.stale if entry.unit in KUBELET_UNITS]
         left = self._left_by_runs(node) if paths else {}
         runs = [header.run for header in headers_of(self._journal, self._cluster)[:MOST_RUNS]] if paths else []
         read = {
@@ -213,7 +213,7 @@ class _Plans:
 
         The newest run that wrote a file counts, as long as the process that it signalled still runs.
         """
-        paths = {(entry.unit, entry.path) for entry in node.stale if entry.unit != UNIT}
+        paths = {(entry.unit, entry.path) for entry in node.stale if entry.unit not in KUBELET_UNITS}
         told: set[str] = set()
         for planned, change in self._signals().get(node.node, ()) if paths else ():
             for file in change.files:

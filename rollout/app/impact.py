@@ -30,7 +30,7 @@ from rollout.kubelet.effects.needs import NEEDS, Here, Need, NeedVerdict, needs
 from rollout.kubelet.effects.needs import told as needs_told
 from rollout.kubelet.effects.rules import accepts
 from rollout.kubelet.node import managers
-from rollout.kubelet.node.layout import UNIT
+from rollout.kubelet.node.layout import KUBELET_UNITS
 from rollout.kubelet.restarts import consequences
 from rollout.kubelet.restarts.consequences import NodeImpact, Said
 from rollout.kubelet.restarts.readmission import (
@@ -132,7 +132,7 @@ class Foresight:
         """The room that the change takes from pods, to check later arrivals; ``None``: nothing, or not known."""
         live = self.live.get(node.name)
         now = room_now(live) if live is not None and self.around.pods is not None else None
-        if live is None or now is None or UNIT not in proposal.change.units:
+        if live is None or now is None or KUBELET_UNITS.isdisjoint(proposal.change.units):
             return None
         minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
         try:
@@ -212,13 +212,13 @@ class Foresight:
 
     def _rejected(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:
         live = self.live.get(node.name)
-        if self.around.pods is None or live is None or UNIT not in proposal.change.units:
+        if self.around.pods is None or live is None or KUBELET_UNITS.isdisjoint(proposal.change.units):
             return None
         minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
         return rejected(live, self.pods.get(node.name, ()), minor, proposal.before, proposal.after)
 
     def _not_foreseen(self, at_stake: Iterable[NodeImpact]) -> Iterator[Remark]:
-        restarted = [each for each in at_stake if UNIT in each.change.units]
+        restarted = [each for each in at_stake if not KUBELET_UNITS.isdisjoint(each.change.units)]
         if restarted and self.around.pods is None:
             text = f"pod re-admission not checked: {self.around.pods_not_asked}"
             yield Remark(NOT_FORESEEN, text, ())

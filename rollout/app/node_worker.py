@@ -39,6 +39,7 @@ from rollout.core.text.terminal import printable
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, Measure, NodeCommand, PullsFound
 from rollout.kubelet.agent.deadlines import COMMAND_MARGIN, TIMES
+from rollout.kubelet.node.layout import KUBELET_UNITS
 
 UNIT = "kubelet.service"
 READ_SECONDS = TIMES["status"].waits
@@ -270,7 +271,7 @@ class NodeWorker:
     def _pulls_done(self, node: str) -> int | None:
         if self._pulls is None:
             raise LookupError(_NO_PLAN)
-        return self._pulls.since_change(node, restarted=UNIT in self._change(node).units)
+        return self._pulls.since_change(node, restarted=not KUBELET_UNITS.isdisjoint(self._change(node).units))
 
     def _judged(self, ask: Ask, report: Report) -> Judgement:
         """The verdict of the node's gates. If rollout itself fails on the measurement, it is unknown, never a pass."""

@@ -32,9 +32,10 @@ def measured(node: Node) -> int | None:
     return report.measurement.lenient
 
 
-def klog(text: str, pid: int = 100) -> str:
+def klog(text: str, pid: int = 100, ago: float = 0.0) -> str:
     file = "codec.go:102" if text == IGNORES else "server.go:188"
-    return f"I1120 09:00:00.000000 {pid:7} {file}] {text}\n"
+    when = time.strftime("%m%d %H:%M:%S", time.localtime(time.time() - ago))
+    return f"I{when}.000000 {pid:7} {file}] {text}\n"
 
 
 def json_line(text: str, ago: float, caller: str = "app/server.go:188") -> str:
@@ -60,6 +61,21 @@ def to_log_dir(node: Node, text: str) -> None:
 
 A_PRINT, A_JSON_LINE = "Starting the node agent\n", json_line("Started", 1.0)
 WAYS = pytest.mark.parametrize("sent", [to_stderr, to_log_file, to_log_dir])
+
+
+@WAYS
+def test_a_process_of_the_same_number_before_it_is_another_one(
+    elsewhere: Node, sent: Callable[[Node, str], None]
+) -> None:
+    """A file outlives a boot. Had its lines counted, the ones of the running process would not."""
+    version = '"Kubelet version" kubeletVersion="v1.33.4"'
+    sent(elsewhere, klog(version, ago=3600.0) + klog(IGNORES) + klog(version))
+    assert measured(elsewhere) == 1
+    sent_before = klog(IGNORES, ago=3600.0) + klog(version, ago=3600.0)
+    for path in ("/var/log/kubelet.log", "/var/log/k.log", "/var/log/k/kubelet.n.root.log.INFO.1"):
+        if elsewhere.at(path).exists():
+            elsewhere.write(path, sent_before.encode())
+    assert measured(elsewhere) is None
 
 
 @WAYS

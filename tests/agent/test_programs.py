@@ -54,10 +54,10 @@ def test_no_long_text_is_cut_at_its_beginning() -> None:
 SET_AGAIN = {
     "tx": {"receipt_here", "main"},
     "force": {"main", "verb_forget"},
-    "unit": {"requested_revert_locked"},
+    "unit": {"processes_choose_unit", "requested_revert_locked"},
     "healthz": {"requested_revert_locked"},
 }
-"""Words of an order that something else than the order sets, and where: the transaction at work, and a receipt's own kubelet."""
+"""Words of an order that something else than the order sets, and where: the transaction at work, a receipt's own kubelet, and the unit that has it in it."""
 
 
 def test_nothing_else_sets_what_an_order_says() -> None:

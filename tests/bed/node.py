@@ -36,11 +36,85 @@ PLAIN = " \\\n  ".join(("/usr/bin/kubelet", f"--config={PLAIN_CONFIG}", *WORDS))
 """The whole command line of a plain node, in its unit."""
 
 
+EKS_CONFIG = "/etc/kubernetes/kubelet/kubelet-config.json"
+EKS_JSON = """\
+{
+  "kind": "KubeletConfiguration",
+  "apiVersion": "kubelet.config.k8s.io/v1beta1",
+  "authentication": {
+    "anonymous": {
+      "enabled": false
+    }
+  },
+  "clusterDomain": "cluster.local",
+  "serializeImagePulls": true,
+  "maxPods": 58
+}
+"""
+EKS_UNIT = """\
+[Unit]
+Description=Kubernetes Kubelet
+After=docker.service
+
+[Service]
+ExecStart=/usr/bin/kubelet --cloud-provider aws \\
+    --config /etc/kubernetes/kubelet/kubelet-config.json \\
+    --kubeconfig /var/lib/kubelet/kubeconfig \\
+    --container-runtime docker \\
+    --network-plugin cni $KUBELET_ARGS $KUBELET_EXTRA_ARGS
+Restart=on-failure
+RestartForceExitStatus=SIGPIPE
+RestartSec={restart}
+KillMode=process
+
+[Install]
+WantedBy=multi-user.target
+"""
+"""As in awslabs/amazon-eks-ami, files/kubelet.service."""
+EKS_DROP_INS = {
+    "10-kubelet-args.conf": "[Service]\nEnvironment='KUBELET_ARGS=--node-ip=192.0.2.7 --pod-infra-container-image=pause:3.5 --v=2'\n",
+    "30-kubelet-extra-args.conf": "[Service]\nEnvironment='KUBELET_EXTRA_ARGS=--node-labels=a=b,c=d'\n",
+}
+"""What bootstrap.sh writes."""
+EMBEDDED_CONFIG = """\
+# of this site
+server: https://192.0.2.1:9345
+kubelet-arg:
+- max-pods=150
+"""
+EMBEDDED_UNIT = """\
+[Unit]
+Description={name} (agent)
+
+[Service]
+Type=notify
+EnvironmentFile=-/etc/default/%N
+EnvironmentFile=-/etc/sysconfig/%N
+EnvironmentFile=-/usr/local/lib/systemd/system/%N.env
+KillMode=process
+Delegate=yes
+TimeoutStartSec=0
+Restart=always
+RestartSec=5s
+ExecStart=/usr/local/bin/{name} agent
+
+[Install]
+WantedBy=multi-user.target
+"""
+"""As in rancher/rke2 v1.36.4+rke2r1, bundle/lib/systemd/system/rke2-agent.service."""
+
+
 class Layout(StrEnum):
     """How the kubelet was installed."""
 
     KUBEADM = "kubeadm"  # kubeadm's drop-in with environment files
     PLAIN = "plain"  # one unit with all flags
+    EKS = "eks"  # Amazon Linux 2 of EKS: its variables are set by drop-ins, its configuration is JSON
+    RKE2 = "rke2"  # the kubelet is a child of another unit
+    K3S = "k3s"  # the kubelet is a part of another program
+
+
+_EMBEDDING = (Layout.RKE2, Layout.K3S)
 
 
 @dataclass(slots=True)
@@ -83,8 +157,11 @@ class Node:
         host_key = str(self.disk.written / "etc/ssh/ssh_host_ed25519_key")
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", host_key)
         self._write("usr/local/bin/mv", (HERE / "mv").read_text(encoding="utf-8"), 0o755)
-        self._install_kubelet()
-        self._install_docker()
+        if self.layout in _EMBEDDING:
+            self._install_embedded()
+        else:
+            self._install_kubelet()
+            self._install_docker()
         self.disk.mount()
         run("ip", "netns", "add", self.netns)
         run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "host0", "netns", self.netns)
@@ -130,8 +207,9 @@ class Node:
 
     def is_up(self) -> bool:
         """Whether it runs, with its kubelet and its dockerd."""
-        states = "systemctl is-active kubelet docker"
-        return self.runs() and self.exec("sh", "-c", f"{states} || :").split() == ["active"] * 2
+        units = (f"{self.layout}-agent",) if self.layout in _EMBEDDING else ("kubelet", "docker")
+        states = f"systemctl is-active {' '.join(units)}"
+        return self.runs() and self.exec("sh", "-c", f"{states} || :").split() == ["active"] * len(units)
 
     def runs(self) -> bool:
         """Whether it has power: its PID 1 is there."""
@@ -209,6 +287,12 @@ class Node:
             unit = "etc/systemd/system/kubelet.service"
             self._write(unit, packaged.kubelet_unit(PLAIN, restart))
             self._write(PLAIN_CONFIG[1:], CONFIG)
+        elif self.layout is Layout.EKS:
+            unit = "etc/systemd/system/kubelet.service"
+            self._write(unit, EKS_UNIT.format(restart=restart))
+            for name, text in EKS_DROP_INS.items():
+                self._write(f"{unit}.d/{name}", text)
+            self._write(EKS_CONFIG[1:], EKS_JSON)
         else:
             unit = "usr/lib/systemd/system/kubelet.service"
             drop_in = packaged.kubeadm_drop_in("/etc/default/kubelet", packaged.config_flags(drop_ins=False))
@@ -216,6 +300,19 @@ class Node:
             self._write("etc/systemd/system/kubelet.service.d/10-kubeadm.conf", drop_in)
             self._write(packaged.CONFIG[1:], CONFIG)
             self._write("var/lib/kubelet/kubeadm-flags.env", FLAGS)
+        self._enable(unit)
+
+    def _install_embedded(self) -> None:
+        """RKE2 or k3s with its kubelet."""
+        name = str(self.layout)
+        self._write(f"usr/local/bin/{name}", (HERE / "rke2").read_text(encoding="utf-8"), 0o755)
+        kubelet = (HERE / "kubelet").read_text(encoding="utf-8").replace("1.20.15", f"1.33.4+{name}1")
+        if self.layout is Layout.K3S:
+            kubelet = kubelet.replace('"Version: v$VERSION"', """qq("Kubelet version" kubeletVersion="v$VERSION")""")
+        self._write(f"var/lib/rancher/{name}/data/v1/bin/kubelet", kubelet, 0o755)
+        self._write(f"etc/rancher/{name}/config.yaml", EMBEDDED_CONFIG)
+        unit = f"usr/local/lib/systemd/system/{name}-agent.service"
+        self._write(unit, EMBEDDED_UNIT.format(name=name))
         self._enable(unit)
 
     def _install_docker(self) -> None:

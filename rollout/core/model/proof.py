@@ -146,7 +146,7 @@ def _kubelet(measured: Measurement) -> Iterator[tuple[bool, str]]:
         yield bool(state[0]), f"{unit.name} is {state[0] or 'not told'} ({state[1] or '-'})"
     if measured.process is None:
         yield False, "the kubelet's process could not be read"
-    elif unit.properties.get("MainPID") != str(measured.process.pid):
+    elif unit.kubelet_pid != str(measured.process.pid):
         yield True, "the kubelet's process was exchanged while it was read"
     if measured.healthz is None:
         yield False, "nothing on the node can ask healthz"

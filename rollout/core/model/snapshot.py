@@ -62,6 +62,11 @@ class UnitState:
     name: str
     properties: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def kubelet_pid(self) -> str:
+        """The kubelet in it: RKE2's is a child of the main process, which only the agent knows; ``""``: not told."""
+        return self.properties.get("KubeletPID") or self.properties.get("MainPID", "")
+
 
 @dataclass(frozen=True, slots=True)
 class Stale:

@@ -81,7 +81,7 @@ def _unit_of(name: str, measurement: Measurement) -> UnitState | None:
 def _process(change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:
     if measurement.unit is None:
         return Verdict.UNKNOWN, "systemd did not answer"
-    pid, restarts = _properties(measurement.unit, "MainPID", "NRestarts")
+    pid, restarts = _identity(measurement.unit)
     if pid == "0":
         return Verdict.FAIL, "no kubelet process"
     if not pid or measurement.process is None:
@@ -121,7 +121,7 @@ def _restarted(before: UnitState | None, now: UnitState | None) -> str:
 
 
 def _identity(unit: UnitState | None) -> tuple[str, ...]:
-    return _properties(unit, "MainPID", "NRestarts") if unit else ("", "")
+    return (unit.kubelet_pid, *_properties(unit, "NRestarts")) if unit else ("", "")
 
 
 def _ignoring(change: Change, measurement: Measurement) -> str:

@@ -2,8 +2,8 @@
 
 It is made from the descriptions (``known.DAEMONS``) and the file ``agent.sh`` of each daemon's package. Functions there
 have fixed names: ``NAME_note`` notes more files that the daemon reads, ``NAME_layers`` finds image layers under way, or
-is false where that cannot be known, and ``NAME_root`` finds the folder of its images. ``NAME`` is the package, with which all its
-functions begin; each of the three may be absent.
+is false where that cannot be known, ``NAME_root`` finds the folder of its images, and ``NAME_embedded`` finds pulls where k3s or RKE2 contains it. ``NAME`` is the package, with which all its
+functions begin; each of the four may be absent.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ def runtime_part(read: Callable[[str], str]) -> str:
     notes = _arms((daemon, tuple(_notes(daemon, own))) for daemon in DAEMONS)
     layers = _arms((daemon, tuple(_calls("layers", daemon, own))) for daemon in DAEMONS)
     roots = _arms((daemon, tuple(_calls("root", daemon, own))) for daemon in DAEMONS)
+    embedded = [call for daemon in DAEMONS for call in _calls("embedded", daemon, own)]
     made = _FORM.format(
         units=" ".join(daemon.unit for daemon in DAEMONS),
         versions="".join(versions),
         notes=notes,
         layers=layers,
         roots=roots,
+        embedded=" || ".join(embedded),
     )
     return "\n".join((made, *own.values()))
 
@@ -46,6 +48,10 @@ runtimes_find_layers() {{ # UNIT, of the process `process`: image layers under w
   case $1 in
 {layers}    *) [ "$q_readable" = 1 ] ;;
   esac
+}}
+
+runtimes_find_embedded() {{ # of k3s or RKE2, in the folder `p_home`: pulls under way; false where that cannot be known
+  {embedded}
 }}
 
 runtimes_find_root() {{ # UNIT, of the process `process`: the folder that it keeps images in, into `data`; none where that is not known

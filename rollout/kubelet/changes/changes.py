@@ -29,9 +29,9 @@ from rollout.kubelet.defects.words import REFERENCE as KNOWN_DEFECT
 from rollout.kubelet.defects.words import refusal as defect_refusal
 from rollout.kubelet.effects import rules
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
-from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
+from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, INTENTS
 from rollout.kubelet.node import arguments, fitness, sources
-from rollout.kubelet.node.layout import HOSTNAME, UNIT, LayoutError
+from rollout.kubelet.node.layout import HOSTNAME, KUBELET_UNITS, UNIT, LayoutError
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.runtimes import known
 
@@ -42,6 +42,10 @@ def sorted_out(fit: FitNode, settings: Mapping[str, Setting], policy: Policy) ->
     """Each setting's home on this node. ``LayoutError`` with every reason if one has no home and may not be skipped."""
     runtime = known.runtime_of(fit)
     printed = known.describe(runtime).version(fit.snapshot.runtimes)
+    if (embedding := fit.layout.embedding) and (rendered := sorted(settings.keys() & set(INTENTS))):
+        template = known.describe(runtime).embedded or "its runtime's template"
+        message = f"{', '.join(rendered)}: {embedding.title} writes its runtime's configuration anew at each start. {_RENDERS} {template}"
+        raise LayoutError("runtime-rendered", message, about=tuple(rendered))
     every = {name: homes.home(settings[name], fit.version, runtime, printed) for name in sorted(settings)}
     refused = {name: home for name, home in every.items() if isinstance(home, NoHome)}
     if refused:
@@ -62,6 +66,9 @@ def sorted_out(fit: FitNode, settings: Mapping[str, Setting], policy: Policy) ->
             ),
         ),
     )
+
+
+_RENDERS = "rollout does not write its template: put the key there by hand:"
 
 
 def _by_default(fit: FitNode, setting: Setting, home: object) -> bool:
@@ -201,7 +208,7 @@ def _propose(
 
 def _occasions(change: Change) -> frozenset[Occasion]:
     comes = {
-        Occasion.KUBELET_RESTART: UNIT in change.units,
+        Occasion.KUBELET_RESTART: not KUBELET_UNITS.isdisjoint(change.units),
         Occasion.RUNTIME_RESTART: bool(set(change.units) - {UNIT}),
         Occasion.RELOAD: change.reload,
     }
@@ -251,7 +258,7 @@ def _risks(here: FitNode, kubelet: KubeletAfter) -> tuple[str, ...]:
 LONGEST_REASON = 3500
 """Characters of a refusal. A plan as JSON has them all, its text the beginning."""
 
-_UNIT = ("FragmentPath", "DropInPaths", "NeedDaemonReload", "LoadState", "ActiveState", "UnitFileState")
+_UNIT = ("FragmentPath", "DropInPaths", "NeedDaemonReload", "LoadState", "ActiveState", "UnitFileState", "KillMode")
 _FACTS = frozenset({"cgroup", "config-dir-alpha"})
 _NOBODY = Node("", "", "", "")
 
@@ -322,7 +329,7 @@ def _edits(snapshot: Snapshot) -> tuple[Stale, ...]:
 
 
 def _unit_properties(unit: UnitState | None) -> tuple[str | None, ...] | None:
-    return tuple(unit.properties.get(name) for name in _UNIT) if unit else None
+    return (unit.name, *(unit.properties.get(name) for name in _UNIT)) if unit else None
 
 
 def _facts(snapshot: Snapshot) -> dict[str, str]:

@@ -18,9 +18,9 @@ from rollout.kubelet.changes.templated_config import Rendered, rendered
 from rollout.kubelet.fields import Flag
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
-from rollout.kubelet.node import arguments, env_file, layout, unit_file
+from rollout.kubelet.node import arguments, env_file, layout, rancher, unit_file
 from rollout.kubelet.node.fitness import others
-from rollout.kubelet.node.layout import DROP_IN, UNIT, VARIABLE, EnvHome, Layout, LayoutError
+from rollout.kubelet.node.layout import DROP_IN, UNIT, VARIABLE, ArgumentsHome, EnvHome, Layout, LayoutError
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.node.unit_file import Piece
 from rollout.kubelet.values import reason
@@ -91,6 +91,8 @@ def _escaped(word: str) -> str:
 def flag_texts(fit: FitNode, ours: tuple[str, ...], taken: Collection[str], templates: Templates) -> Mapping[str, str]:
     """Path → text of each changed file, so that ``ours`` (``--flag=value``) are set and ``taken`` are not."""
     now = fit.layout
+    if isinstance(now.flags_home, ArgumentsHome):
+        return _kubelet_args(now.flags_home, now, ours, taken, fit.version)
     texts = _environments(now, ours if isinstance(now.flags_home, EnvHome) else (), taken)
     command = unit_file.inlined(now.start.command, repeated(now, ours, taken))
     command = unit_file.without(command, taken)
@@ -102,6 +104,27 @@ def flag_texts(fit: FitNode, ours: tuple[str, ...], taken: Collection[str], temp
         _check_command(drop_in, command, now.start.specifiers)
         texts[DROP_IN] = drop_in.text
     return texts
+
+
+def _kubelet_args(
+    home: ArgumentsHome, now: Layout, ours: tuple[str, ...], taken: Collection[str], version: Version
+) -> Mapping[str, str]:
+    """Our file with ``kubelet-arg``. Flags of others are in their files or are k3s's own: rollout edits neither."""
+    title = home.embedding.title
+    if taken:
+        where = "; ".join(f"{name}: {now.origin(name)}" for name in sorted(taken))
+        raise LayoutError(
+            "flag-shadows-field", f"rollout removes no argument of {title} ({where}): remove it there by hand"
+        )
+    if home.refused:
+        raise LayoutError("flag-shadowed", f"{home.path} would not decide: {home.embedding.unit}: {home.refused}")
+    if version.minor < rancher.APPENDING_SINCE:
+        since = f"1.{rancher.APPENDING_SINCE}"
+        raise LayoutError("setting-unsupported", f"{title} reads {home.embedding.folder} from {since} on")
+    try:
+        return {home.path: rancher.with_flags(home.texts.get(home.path), ours)}
+    except ValueError as error:
+        raise LayoutError("layout-not-understood", str(error)) from None
 
 
 def _check_command(rendered_file: Rendered, command: str, specifiers: unit_file.Specifiers) -> None:
@@ -274,6 +297,9 @@ def _reason(now: Layout, flag: InFlag, settings: Mapping[str, Setting], template
     if setting is None and flag.name == DEADLINE_FLAG:
         setting = settings.get(DEADLINE)
     old = now.flag(flag.name) or "not set"
+    known = fields.flag(flag.name)
+    if setting is None and known is not None and isinstance(now.flags_home, ArgumentsHome):
+        setting = settings.get(known.field)
     if setting is None and flag.name == "--config":
         return f"--config: {old} → {flag.text} (so that the kubelet reads it)"
     if setting is None:

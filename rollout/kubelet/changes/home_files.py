@@ -14,7 +14,7 @@ from rollout.kubelet import values
 from rollout.kubelet.changes import splice
 from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.homes import InFlag
-from rollout.kubelet.node import arguments, env_file, layout, sources
+from rollout.kubelet.node import arguments, env_file, layout, rancher, sources
 from rollout.kubelet.node.layout import LayoutError, text_of
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.runtimes.known import KNOWN
@@ -143,10 +143,11 @@ def _reason(path: tuple[str, ...], old: Value, new: Value, settings: Mapping[str
 # own node uses, right before the write.
 
 
-RESTARTED = frozenset({layout.UNIT}).union(*(runtime.restarted for runtime in KNOWN))
+RESTARTED = layout.KUBELET_UNITS.union(*(runtime.restarted for runtime in KNOWN))
 HUNG_UP = frozenset[str]().union(*(runtime.hung_up for runtime in KNOWN))
 
 _OUR_DROP_INS = frozenset({layout.DROP_IN}).union(*(runtime.drop_ins for runtime in KNOWN))
+_OUR_ARGUMENTS = frozenset(each.own_file for each in rancher.EMBEDDINGS.values())
 _PLAIN = re.compile(r"(?:/[A-Za-z0-9_.:@%+=,-]+){2,}")  # the paths that the agent accepts
 _MOST_VARIABLES = 16  # a kubelet's flags are in a few; each costs a reading of the file
 _NO_HOME = (
@@ -179,6 +180,8 @@ def _why_not(file: FileChange, change: Change) -> str:
         before, after = (file.before or b"").decode(), file.after.decode()
     except UnicodeDecodeError:
         return _NO_HOME
+    if path in _OUR_ARGUMENTS:
+        return "" if rancher.is_ours(after) else f"it would hold more than {rancher.KEY}+"
     by_runtime = any(_holds(is_home, path, after) for runtime in KNOWN for is_home in runtime.is_home)
     return "" if by_runtime or _holds(_is_environment, before, after) else _NO_HOME
 

@@ -5,6 +5,7 @@ outcome; and the side effects of its restart that the playbook must accept.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from ipaddress import ip_address
 
 from rollout.core.model.frozen import dataclass
@@ -20,7 +21,7 @@ from rollout.kubelet.changes.home_files import FieldHome
 from rollout.kubelet.configuration.outcome import KubeletOutcome, Layer
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import fitness, layout, sources, unloaded
-from rollout.kubelet.node.layout import DEFAULT_HEALTHZ_PORT, UNIT, Layout, LayoutError
+from rollout.kubelet.node.layout import DEFAULT_HEALTHZ_PORT, ArgumentsHome, Layout, LayoutError
 from rollout.kubelet.node.sources import FitNode, fatal
 from rollout.kubelet.node.unloaded import Unloaded
 from rollout.kubelet.restarts import consequences
@@ -143,7 +144,10 @@ def kubelet_after(fit: FitNode, wanted: WantedSettings) -> KubeletAfter:
     try:
         asked = templated_config.overlay(fit, wanted.fields, wanted.policy.templates)
         needed = templated_config.needed(fit.outcome, asked, wanted.settings, fit.version.minor)
-        after = _in_the_first_home(fit, wanted, asked, needed)
+        as_flags = _as_arguments(fit, needed)
+        rest = {name: value for name, value in needed.items() if name not in as_flags}
+        wanted = replace(wanted, flags=(*wanted.flags, *as_flags.values()))
+        after = _in_the_first_home(fit, wanted, asked, rest)
     except LayoutError:
         fitness.check(fit.layout, {flag.name for flag in wanted.flags})  # an edit by others explains more
         raise
@@ -151,6 +155,19 @@ def kubelet_after(fit: FitNode, wanted: WantedSettings) -> KubeletAfter:
     if after.change.units:
         check(fit, after.then, after.outcome)
     return after
+
+
+def _as_arguments(fit: FitNode, needed: Mapping[str, Value]) -> Mapping[str, InFlag]:
+    """Fields that are written as flags: k3s and RKE2 before 1.32 give their kubelet no file (k3s-io/docs #433)."""
+    if fit.layout.embedding is None or fit.sources.config is not None or fit.sources.drop_ins is not None:
+        return {}
+    found: dict[str, InFlag] = {}
+    for name, value in needed.items():
+        entry = fields.field(name)
+        known = next((flag for flag in map(fields.flag, entry.flags if entry else ()) if flag is not None), None)
+        if known is not None and known.known_in(fit.version.minor) and not isinstance(value, dict | list):
+            found[name] = InFlag(known.name, values.flag_text(value), known.kind)
+    return found
 
 
 def _in_the_first_home(
@@ -192,6 +209,7 @@ def _attempt(
         by_flags: dict[str, Value] = {path.split(".")[0]: None for path in paths}
         changed = side_effects(fit.outcome.effective, outcome.effective, {**asked, **by_flags})
         notes = tuple(f"side effect: {name}: {_shown(old)} → {_shown(new)}" for name, (old, new) in changed.items())
+    notes += (*_with_the_unit(fit),) if files else ()
     notes += (*by_flag.notes, *templated_config.by_others(fit.outcome, asked, moved.fields))
     pending = (
         *flag_changes.pending(fit.layout, by_flag.flags),
@@ -200,7 +218,7 @@ def _attempt(
     restarts = bool(files or pending)
     change = Change(
         files=tuple(files),
-        units=(UNIT,) if restarts else (),
+        units=(fit.layout.unit,) if restarts else (),
         reload=any(file.path == layout.DROP_IN for file in files),
         disruption=Disruption.RESTART_KUBELET if restarts else Disruption.NONE,
         arguments=flag_changes.must_hold(by_flag.then, by_flag.flags),
@@ -211,6 +229,16 @@ def _attempt(
         effective=tuple(_effective(outcome, asked)),
     )
     return KubeletAfter(change, by_flag.then, by_flag.flags, asked, outcome, pending)
+
+
+def _with_the_unit(fit: FitNode) -> Iterator[str]:
+    """What a restart of the unit does beyond the kubelet's."""
+    embedding = fit.layout.embedding
+    if embedding is not None:
+        yield (
+            f"side effect: a restart of {embedding.unit} restarts {embedding.title} with its container runtime, too;"
+            " containers keep running"
+        )
 
 
 def _healthz_port(outcome: KubeletOutcome) -> int:
@@ -320,8 +348,17 @@ def anchor(fit: FitNode) -> tuple[FileChange, ...]:
 def _foreign(fit: FitNode, kubelet: KubeletAfter, runtime: Change) -> Iterator[Unloaded]:
     if kubelet.change.units:
         asked = kubelet.fields
+        yield from _of_arguments(fit)
         yield from (edit for edit in unloaded.of_kubelet(fit) if not unloaded.sets(asked, edit.field))
     yield from unloaded.of_runtime(fit.snapshot, (*runtime.units, *runtime.hangups))
+
+
+def _of_arguments(fit: FitNode) -> Iterator[Unloaded]:
+    """Files of k3s or RKE2 that changed since its start: which of their arguments it has read is not known."""
+    home = fit.layout.flags_home
+    if isinstance(home, ArgumentsHome):
+        stale = (entry for entry in fit.snapshot.stale if entry.path in home.texts and entry.edited)
+        yield from (Unloaded((), entry.path, f"{entry.path} ({unloaded.how(entry)})") for entry in stale)
 
 
 def _refusal(refused: list[Unloaded], compared: str) -> str:

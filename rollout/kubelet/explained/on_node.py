@@ -20,7 +20,7 @@ from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, unloaded
-from rollout.kubelet.node.layout import UNIT
+from rollout.kubelet.node.layout import KUBELET_UNITS
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.runtimes import known
 from rollout.kubelet.values import value_at
@@ -125,7 +125,7 @@ def _late(here: FitNode, path: str, home: str) -> Iterator[str]:
             if edit.field[: len(wanted)] == wanted or wanted[: len(edit.field)] == edit.field:
                 yield edit.told
     elif home:
-        for each in unloaded.of_runtime(here.snapshot, {entry.unit for entry in here.snapshot.stale} - {UNIT}):
+        for each in unloaded.of_runtime(here.snapshot, {entry.unit for entry in here.snapshot.stale} - KUBELET_UNITS):
             yield each.told
 
 

@@ -1,8 +1,8 @@
 """How one node starts its kubelet: read from its unit, drop-ins, environment files and running process, never assumed.
 
 kubeadm's packages (kubernetes/release ``10-kubeadm.conf``) read ``KUBELET_EXTRA_ARGS`` from ``/etc/default/kubelet``
-(deb) or ``/etc/sysconfig/kubelet`` (rpm); others have everything in ``ExecStart=``. Whatever does not fit is
-``LayoutError``: the node is refused rather than guessed at.
+(deb) or ``/etc/sysconfig/kubelet`` (rpm); others have everything in ``ExecStart=``. RKE2 starts the kubelet in a unit
+of its own (``rancher``). Whatever does not fit is ``LayoutError``: the node is refused rather than guessed at.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
-from rollout.kubelet.node import arguments, env_file, unit_file
+from rollout.kubelet.node import arguments, env_file, rancher, unit_file
+from rollout.kubelet.node.rancher import Embedding, KubeletArg
+from rollout.kubelet.node.unit_file import Piece
 
 UNIT = "kubelet.service"
+KUBELET_UNITS = frozenset({UNIT, *rancher.EMBEDDINGS})
+"""The units that have a kubelet in them."""
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 VARIABLE = "KUBELET_EXTRA_ARGS"
 FLAG_FILES = ("/etc/default/kubelet", "/etc/sysconfig/kubelet")
@@ -55,6 +59,26 @@ class DropInHome:
 
 
 @dataclass(frozen=True, slots=True)
+class ArgumentsHome:
+    """Flags go into ``kubelet-arg`` of a file of ours, which k3s or RKE2 reads.
+
+    ``texts``: its configuration files, path → text, in their order. ``refused``: why no flag of ours would be in force.
+    """
+
+    embedding: Embedding
+    texts: Mapping[str, str]
+    refused: str = ""
+
+    @property
+    def path(self) -> str:
+        return self.embedding.own_file
+
+    @property
+    def args(self) -> tuple[KubeletArg, ...]:
+        return rancher.kubelet_args(self.texts)
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """``texts`` are the unit's files in the order systemd applies them, ``environments`` those of its environment files."""
 
@@ -64,7 +88,13 @@ class Layout:
     running: tuple[str, ...]  # the running command line, program first
     texts: Mapping[str, str]
     environments: Mapping[str, str]
-    flags_home: EnvHome | DropInHome
+    flags_home: EnvHome | DropInHome | ArgumentsHome
+    unit: str = UNIT
+
+    @property
+    def embedding(self) -> Embedding | None:
+        """What has this kubelet in its own unit."""
+        return self.flags_home.embedding if isinstance(self.flags_home, ArgumentsHome) else None
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -130,16 +160,76 @@ def find(snapshot: Snapshot) -> Layout:
         raise LayoutError("no-kubelet-unit", f"systemd reports no unit file for {UNIT}")
     drop_ins = unit.properties.get("DropInPaths", "").split()
     texts = {path: text_of(snapshot.files.get(path), path) for path in (fragment, *drop_ins)}
+    embedding = rancher.EMBEDDINGS.get(unit.name)
     try:
-        start = unit_file.start(texts, specifiers_of(snapshot, UNIT))
+        start = unit_file.start(texts, specifiers_of(snapshot, unit.name))
         environments = environments_of(snapshot, start)
         running = snapshot.measurement.process.command_line if snapshot.measurement.process else ()
+        if embedding is not None:
+            return _embedded(snapshot, embedding, start, texts, environments, running)
         return _layout(start, texts, environments, running)
     except LayoutError:
         raise
     except ValueError as error:
         raise LayoutError("layout-not-understood", str(error)) from None
 
+
+def _embedded(
+    snapshot: Snapshot,
+    embedding: Embedding,
+    start: unit_file.UnitStart,
+    texts: Mapping[str, str],
+    environments: Mapping[str, str],
+    running: tuple[str, ...],
+) -> Layout:
+    """Of a kubelet in the unit of k3s or RKE2."""
+    truncated = snapshot.facts.get(f"{CONFIG_FACT}-truncated", "")
+    if truncated:
+        raise LayoutError(
+            "layout-not-understood", f"{embedding.folder} contains more than the agent lists: {truncated}"
+        )
+    paths = [path for path, state in snapshot.files.items() if state.kind not in {"absent", "directory"}]
+    read = {path: text_of(snapshot.files.get(path), path) for path in rancher.in_order(embedding, paths)}
+    command = unit_file.expand(start.command, start.file, *_environment(start, environments), start.specifiers)
+    words = tuple(piece.text for piece in command)
+    if not words or words[0].rsplit("/", 1)[-1] != embedding.name:
+        raise LayoutError("layout-not-understood", f"{start.file} does not start {embedding.name}")
+    kill_mode = snapshot.measurement.unit.properties.get("KillMode", "") if snapshot.measurement.unit else ""
+    if kill_mode not in {"process", "none"}:
+        message = (
+            f"a restart of {embedding.unit} would end the containers of this node: its KillMode is {kill_mode or 'unknown'},"
+            " and their shims are processes of that unit"
+        )
+        raise LayoutError("containers-would-end", message)
+    refused = rancher.own_options(words[1:], _environment(start, environments)[0], embedding)
+    home = ArgumentsHome(embedding, read, refused)
+    return _with_arguments(Layout(embedding.title, start, (), running, texts, environments, home, embedding.unit), home)
+
+
+def _with_arguments(now: Layout, home: ArgumentsHome) -> Layout:
+    """The layout with the command line that these files of k3s or RKE2 make."""
+    program, *words = now.running or ("",)
+    if not home.embedding.child and program.rsplit("/", 1)[-1] not in PROGRAMS:
+        message = (
+            f"the journal of {now.unit} has no line `Running kubelet …` of its process, so the arguments of its kubelet are"
+            f" unknown; they are known after a restart of {now.unit}"
+        )
+        raise LayoutError("kubelet-arguments-unknown", message)
+    rest = words[next((at for at, word in enumerate(words) if word.startswith("--")), len(words)) :]
+    strange = next((word for word in rest if not word.startswith("--")), "")
+    if strange:  # k3s makes only words of this form
+        raise LayoutError("layout-not-understood", f"its kubelet has the argument {printable(strange, LONGEST_PATH)}")
+    own = f"{home.embedding.title}'s own arguments"
+    args = () if home.refused else home.args
+    pieces = (
+        Piece(word, f"{rancher.KEY} in {file}" if file else own, "", file)
+        for word, file in rancher.expected(rest, args, home.embedding)
+    )
+    return replace(now, pieces=(Piece(program, own, "", ""), *pieces), flags_home=home)
+
+
+CONFIG_FACT = "rancher-config"
+"""The agent's name for the configuration files of k3s and RKE2."""
 
 HOSTNAME = "hostname"
 """The fact with the node's own name, as its kernel has it."""
@@ -156,6 +246,11 @@ def specifiers_of(snapshot: Snapshot, unit: str) -> unit_file.Specifiers:
 
 def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
     """The layout once these files (environment files that the unit reads, our drop-in) contain these texts."""
+    if isinstance(layout.flags_home, ArgumentsHome):
+        home = layout.flags_home
+        held = {**home.texts, **texts}
+        ordered_texts = {path: held[path] for path in rancher.in_order(home.embedding, held)}
+        return _with_arguments(layout, replace(home, texts=ordered_texts))
     named = {entry.path for entry in layout.start.files}
     environments = {**layout.environments, **{path: text for path, text in texts.items() if path in named}}
     units = {path: text for path, text in texts.items() if path not in named}

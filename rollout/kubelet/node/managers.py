@@ -129,14 +129,13 @@ _MANAGERS: Mapping[str, tuple[str, str]] = {
 
 
 def kubelet_elsewhere(snapshot: Snapshot) -> str:
-    """Where the kubelet of a node without ``kubelet.service`` is, and how to change it; ``""``: not known."""
+    """Which unit should have the kubelet of a node without ``kubelet.service``, and none that runs has; ``""``: not known."""
     for name, title in (("rke2", "RKE2"), ("k3s", "k3s")):
         marks = snapshot.facts.get(f"manager-{name}", "")
         if marks:
             return (
-                f"systemd has no kubelet.service: {title} starts the kubelet in its own unit (found: {marks}), and rollout"
-                f" does not change such nodes. Set kubelet-arg in /etc/rancher/{name}/config.yaml, or from 1.32 on fields in"
-                f" a file of /var/lib/rancher/{name}/agent/etc/kubelet.conf.d, and restart that unit"
+                f"systemd has no kubelet.service, and {title} is installed (found: {marks}), but not exactly one of its units"
+                f" runs or is enabled: which one has the kubelet is unknown. Its arguments are in /etc/rancher/{name}/config.yaml"
             )
     return ""
 

@@ -18,7 +18,7 @@ from rollout.core.text import json_text
 from rollout.kubelet import fields, values, versions
 from rollout.kubelet.configuration.outcome import File, Layer, Sources
 from rollout.kubelet.node import layout, sources
-from rollout.kubelet.node.layout import UNIT, LayoutError
+from rollout.kubelet.node.layout import KUBELET_UNITS, LayoutError
 from rollout.kubelet.node.sources import FitNode
 
 # The configuration that a running kubelet has read, if its files have changed since.
@@ -62,7 +62,7 @@ def effective(snapshot: Snapshot, loaded: Mapping[str, bytes]) -> str:
         here = sources.find(snapshot, version, Node(snapshot.node, "", "", ""))
     except LayoutError:
         return ""
-    changed = {entry.path for entry in snapshot.stale if entry.unit == UNIT}
+    changed = {entry.path for entry in snapshot.stale if entry.unit in KUBELET_UNITS}
     if any(file.path in changed and file.path not in loaded for file in files_of(here.sources)):
         return ""
     then = sources.outcome_of(version, with_files(here.sources, loaded))
@@ -94,7 +94,7 @@ def of_kubelet(fit: FitNode) -> tuple[Unloaded, ...]:
     If nothing shows what is in force, values come first that differ from the last known bytes of the files, then those that
     differ from the defaults of the kubelet and of kubeadm.
     """
-    stale = {entry.path: entry for entry in fit.snapshot.stale if entry.unit == UNIT}
+    stale = {entry.path: entry for entry in fit.snapshot.stale if entry.unit in KUBELET_UNITS}
     files = [file.path for file in files_of(fit.sources) if file.path in stale]
     if not files:
         return ()
@@ -157,7 +157,7 @@ def how(entry: Stale) -> str:
 
 def config_is_stale(snapshot: Snapshot, given: Sources) -> bool:
     """Whether the configuration of the running kubelet must be read."""
-    stale = {entry.path for entry in snapshot.stale if entry.unit == UNIT}
+    stale = {entry.path for entry in snapshot.stale if entry.unit in KUBELET_UNITS}
     return any(file.path in stale for file in files_of(given))
 
 

@@ -37,7 +37,7 @@ from rollout.kubelet.defects.matching import FoundDefect
 from rollout.kubelet.defects.rows import PodKind
 from rollout.kubelet.defects.words import on_plan
 from rollout.kubelet.node import sources
-from rollout.kubelet.node.layout import UNIT, LayoutError
+from rollout.kubelet.node.layout import KUBELET_UNITS, LayoutError
 from rollout.kubelet.restarts.readmission import Rejected, listed
 from rollout.kubelet.values import whole_number
 
@@ -99,7 +99,7 @@ def of_node(here: NodeImpact) -> Iterator[Said]:
     """The effects that are the same on similar nodes: without names or numbers of this node."""
     if here.fails:
         yield "pull-qps", here.fails
-    if UNIT in here.change.units:
+    if not KUBELET_UNITS.isdisjoint(here.change.units):
         yield from _of_version(here)
         yield (
             "back-offs-emptied",

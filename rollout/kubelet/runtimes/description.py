@@ -260,6 +260,7 @@ class Description:
     negative_grace: str = ""  # what it does with a grace period below 0
     kills_alone_before: Number = FIRST  # versions up to here kill a container that is ending when its caller goes away
     own_limit: OwnLimit | None = None
+    embedded: str = ""  # the file that decides where k3s or RKE2 contains it, for people
     traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # intent → what people must know of it here
     stand_in: RuntimeStandIn = field(default_factory=RuntimeStandIn)
     values: Callable[[Snapshot], Mapping[str, Value]] = (

@@ -105,7 +105,7 @@ def test_a_file_that_nobody_renders_is_not_undone() -> None:
 
 @pytest.mark.parametrize(("name", "unit"), [("rke2", "rke2-agent.service"), ("k3s", "k3s.service")])
 @pytest.mark.parametrize("version", ["", "1.34.4"])
-def test_a_kubelet_in_the_unit_of_another_program_is_named(name: str, unit: str, version: str) -> None:
+def test_where_not_one_unit_of_k3s_or_rke2_runs_it_is_said_so(name: str, unit: str, version: str) -> None:
     found = with_unit(node(**{f"manager_{name}": f"{unit}:active"}), LoadState="not-found")
     refused = fitness.refusal(replace(found, kubelet_version=version), GUARD)
     assert refused is not None

@@ -22,7 +22,7 @@ from rollout.kubelet.configuration.config_file import LoadError, document
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, sources, unloaded
-from rollout.kubelet.node.layout import UNIT, LayoutError
+from rollout.kubelet.node.layout import KUBELET_UNITS, LayoutError
 from rollout.kubelet.node.sources import FitNode
 
 ID = "not-in-force"
@@ -123,7 +123,7 @@ def _edited(fit: FitNode) -> Iterator[_Late]:
             _setting(field, fit),
             _age(ages[edit.file].seconds if edit.file in ages else None),
         )
-    units = {entry.unit for entry in fit.snapshot.stale} - {UNIT}
+    units = {entry.unit for entry in fit.snapshot.stale} - KUBELET_UNITS
     for each in unloaded.of_runtime(fit.snapshot, units):
         yield _Late(
             f"{each.told}: which of its values are in force is not known.",
@@ -159,7 +159,7 @@ def _flags(fit: FitNode) -> Iterator[_Late]:
             setting = _setting(flag.field, fit) if flag and flag.field and "." not in flag.field else ""
             if name == DEADLINE_FLAG and now:
                 setting = _wanted(DEADLINE, new)
-            yield _Late(cause, fit.layout.origin(name) if now else UNIT, name, setting)
+            yield _Late(cause, fit.layout.origin(name) if now else fit.layout.unit, name, setting)
 
 
 def _overridden(fit: FitNode) -> Iterator[_Late]:

@@ -80,9 +80,14 @@ containerd_root() { # of the process `process`, into `data`
 }
 
 containerd_layers() { # a layer under way is written to now and then; an interrupted one stays for a day
-  local data latest written
+  local data
   [ "$q_readable" = 1 ] || return 1
   containerd_root
+  containerd_find_layers
+}
+
+containerd_find_layers() { # in the folder `data`
+  local latest written
   set +f
   set -- "$R$data"/io.containerd.content.v1.content/ingest/*/data
   set -f
@@ -94,6 +99,29 @@ containerd_layers() { # a layer under way is written to now and then; an interru
     shift
     [ "$#" -eq 0 ] || [ $((latest - written)) -gt 60 ] || pulls_unnamed
   done
+}
+
+containerd_embedded() { # that of k3s or RKE2, in the folder `p_home`, has its log in a file. Its pulls since its last start, and its layers under way
+  local lines line l_source l_message l_writer begun others data
+  # shellcheck disable=SC2034 # read by `containerd_find_layers`
+  data=$p_home/containerd begun=0 others=$q_names
+  lines=$(lastly 8 tail -c 16777216 -- "$R$data/containerd.log" 2>/dev/null |
+    sed -n -e '/starting containerd/b cut' -e '/PullImage/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p)
+  IFS=$NL
+  for line in $lines; do
+    unset IFS
+    q_request=''
+    processes_take_apart "$line"
+    case $l_source,$l_message in
+      ,'starting containerd"'*) begun=1 q_names='' ;;
+      *) [ "$begun" = 0 ] || pulls_follow ;;
+    esac
+  done
+  unset IFS
+  [ "$begun" = 1 ] || q_names=''
+  containerd_find_layers
+  q_names=$q_names$others
+  [ "$begun" = 1 ]
 }
 
 containerd_read_root() { # FILE of containerd's, into `data`: the root, from before its first table

@@ -299,6 +299,7 @@ CONTAINERD = Description(
     sockets=("containerd",),
     endpoint="unix:///run/containerd/containerd.sock",
     default_since=27,
+    embedded="config-v3.toml.tmpl (config.toml.tmpl with containerd 1) in agent/etc/containerd of its data folder",
     usual_version="1.7.28",
     restarted=frozenset({_UNIT}),
     readers={DOWNLOADS: _UNIT, DEADLINE: _UNIT},

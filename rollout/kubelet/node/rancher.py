@@ -1,0 +1,206 @@
+"""k3s and RKE2: their unit starts the kubelet, with arguments that they make from their own configuration.
+
+The files are ``/etc/rancher/NAME/config.yaml`` and then ``config.yaml.d/*.yaml`` and ``*.yml`` by name. A later file
+replaces the value of a key, and a key that ends with ``+`` appends to it (k3s pkg/configfilearg/parser.go; the same in
+RKE2, which links k3s: go.mod of v1.36.4+rke2r1). ``kubelet-arg`` is a list or one text. Each of its entries replaces
+k3s's own flag of that name; ``NAME+=`` and ``NAME-=`` keep it, and flags that are repeated are all given
+(pkg/util/args.go, ``GetArgs``). From 1.32 on the kubelet's fields are in a folder of drop-ins, ``--config-dir``, where k3s
+writes ``00-NAME-defaults.conf`` at each start (k3s #2116, k3s-io/docs #433).
+
+k3s has the kubelet in its own process, and logs its arguments at each start. RKE2's kubelet is a child process; it is started anew 5 s after its end (rke2 pkg/executor/staticpod/staticpod.go). The
+flags of its log are not given to it (pkg/logging/logging.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.settings import Value
+from rollout.core.text.yaml_source import read_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """A unit that starts a kubelet. ``child``: the kubelet is a process of its own, else it is the main process."""
+
+    unit: str
+    name: str
+    title: str
+    child: bool
+    server: bool
+
+    @property
+    def config(self) -> str:
+        return f"/etc/rancher/{self.name}/config.yaml"
+
+    @property
+    def folder(self) -> str:
+        return f"{self.config}.d"
+
+    @property
+    def own_file(self) -> str:
+        """The file with the kubelet's arguments that are ours."""
+        return f"{self.folder}/{OWN_NAME}"
+
+
+OWN_NAME = "99-rollout.yaml"
+EMBEDDINGS: Mapping[str, Embedding] = {
+    each.unit: each
+    for each in (
+        Embedding("k3s.service", "k3s", "k3s", child=False, server=True),
+        Embedding("k3s-agent.service", "k3s", "k3s", child=False, server=False),
+        Embedding("rke2-server.service", "rke2", "RKE2", child=True, server=True),
+        Embedding("rke2-agent.service", "rke2", "RKE2", child=True, server=False),
+    )
+}
+APPENDING_SINCE = 21
+"""From this minor on ``config.yaml.d`` is read (docs.k3s.io, Multiple Config Files)."""
+
+KEY = "kubelet-arg"
+HEADER = "# Written by rollout; arguments of your own belong in a file of your own.\n"
+
+_OF_THE_LOG = frozenset({
+    "add_dir_header", "add-dir-header", "alsologtostderr", "log_backtrace_at", "log-backtrace-at", "log_dir", "log-dir",
+    "log_file", "log-file", "log_file_max_size", "log-file-max-size", "logtostderr", "one_output", "one-output",
+    "skip_headers", "skip-headers", "skip_log_headers", "skip-log-headers", "stderrthreshold",
+})  # fmt: skip
+"""klog's flags without ``-v`` and ``-vmodule``."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletArg:
+    """An entry of ``kubelet-arg`` that counts: ``max-pods=200``, and the file that has it."""
+
+    text: str
+    file: str
+
+    @property
+    def name(self) -> str:
+        """``--max-pods``."""
+        return f"--{self._key.rstrip('+-')}"
+
+    @property
+    def _key(self) -> str:
+        return self.text.removeprefix("--").partition("=")[0]
+
+    @property
+    def word(self) -> str:
+        """The argument that the kubelet gets."""
+        return f"{self.name}={self.text.partition('=')[2] if '=' in self.text else 'true'}"
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the flag that k3s sets itself stays beside it."""
+        return self._key.endswith(("+", "-"))
+
+
+def is_read(embedding: Embedding, path: str) -> bool:
+    """Whether this file is one of its configuration files."""
+    folder, _, name = path.rpartition("/")
+    return path == embedding.config or (folder == embedding.folder and name.lower().endswith((".yaml", ".yml")))
+
+
+def in_order(embedding: Embedding, paths: Iterable[str]) -> tuple[str, ...]:
+    """Its configuration files in the order in which they are read: by the bytes of their names."""
+    read = [path for path in paths if is_read(embedding, path)]
+    return tuple(sorted(read, key=lambda path: (path != embedding.config, path.encode())))
+
+
+def kubelet_args(texts: Mapping[str, str]) -> tuple[KubeletArg, ...]:
+    """``kubelet-arg`` of these files, path → text in their order; ``ValueError`` for what is not understood."""
+    found: tuple[KubeletArg, ...] | None = None
+    for path, text in texts.items():
+        for key, value in _document(path, text).items():
+            if key.rstrip("+") != KEY:
+                continue
+            entries = _entries(path, value)
+            found = (*found, *entries) if found is not None and key.endswith("+") else entries
+    return found or ()
+
+
+def _document(path: str, text: str) -> Mapping[str, Value]:
+    read = read_yaml(text, path)
+    if read.problems:
+        problem = read.problems[0]
+        place = f":{problem.place.line}" if problem.place else ""
+        raise ValueError(f"{path}{place}: {problem.message}")
+    if read.root is None or read.root.value is None:
+        return {}
+    if not isinstance(read.root.value, dict):
+        raise ValueError(f"{path} is not a map")
+    return {key: entry.item.plain() for key, entry in read.root.entries().items() if key.rstrip("+") == KEY}
+
+
+def _entries(path: str, value: Value) -> tuple[KubeletArg, ...]:
+    entries = value if isinstance(value, list) else [value]
+    for entry in entries:
+        if not isinstance(entry, str) or not entry.removeprefix("--").partition("=")[0].rstrip("+-"):
+            raise ValueError(f"{path}: {KEY} has an entry that is not NAME=VALUE")
+    return tuple(KubeletArg(str(entry), path) for entry in entries)
+
+
+def expected(running: Sequence[str], args: Sequence[KubeletArg], embedding: Embedding) -> tuple[tuple[str, str], ...]:
+    """The arguments of a kubelet that is started with ``args``, each with the file that has it or ``""``.
+
+    ``running``: those of the kubelet that runs; what ``args`` does not name is the embedding's own. Arguments are
+    ``--name=value``: ``GetArgs`` writes no others.
+    """
+    mine = [each for each in args if not embedding.child or each.name.removeprefix("--") not in _OF_THE_LOG]
+    by_name: dict[str, list[KubeletArg]] = {}
+    for each in mine:
+        by_name.setdefault(each.name, []).append(each)
+    words: list[tuple[str, str]] = []
+    for name in dict.fromkeys((*(word.partition("=")[0] for word in running), *sorted(by_name))):
+        had = [word for word in running if word.partition("=")[0] == name]
+        wanted = by_name.get(name, [])
+        words += _of_one_flag(had, wanted)
+    return tuple(words)
+
+
+def _of_one_flag(had: list[str], wanted: list[KubeletArg]) -> list[tuple[str, str]]:
+    """The words of one flag. What stays beside ``wanted`` is known only from the kubelet that runs."""
+    files = {each.word: each.file for each in wanted}
+    if not wanted:
+        return [(word, "") for word in had]
+    kept = any(each.keeps for each in wanted)
+    if kept and not files.keys() - set(had):
+        return [(word, files.get(word, "")) for word in had]
+    return [(each.word, each.file) for each in wanted]
+
+
+def with_flags(text: str | None, ours: Sequence[str]) -> str:
+    """The text of our file with these ``--flag=value``; those of other flags in it stay. ``ValueError``: not our file."""
+    held = () if text is None else kubelet_args({"": text})
+    if text is not None and not is_ours(text):
+        raise ValueError(f"{OWN_NAME} was changed by hand: it does not hold {KEY}+ alone")
+    new = {word.partition("=")[0] for word in ours}
+    kept = [each.word for each in held if each.name not in new]
+    lines = "".join(f"- {_quoted(word.removeprefix('--'))}\n" for word in (*kept, *ours))
+    return f"{HEADER}{KEY}+:\n{lines}"
+
+
+def is_ours(text: str) -> bool:
+    """Whether a file has arguments of the kubelet and nothing else."""
+    read = read_yaml(text, "")
+    return not read.problems and read.root is not None and list(read.root.entries()) == [f"{KEY}+"]
+
+
+def _quoted(word: str) -> str:
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def own_options(words: Sequence[str], variables: Mapping[str, str], embedding: Embedding) -> str:
+    """What on its command line or in its environment decides more than the files: why, or ``""``."""
+    variable = f"{embedding.name.upper()}_CONFIG_FILE"
+    if variables.get(variable):
+        return f"{variable} names another configuration file"
+    for word in words:
+        option = word.partition("=")[0]
+        if option in {"--config", "-c"}:
+            return f"{option} on its command line names another configuration file"
+        if option == f"--{KEY}":
+            return (
+                f"--{KEY} is on its command line, where k3s's documentation and its source differ in which one counts"
+            )
+    return ""

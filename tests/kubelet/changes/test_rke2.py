@@ -1,0 +1,299 @@
+"""RKE2: its unit starts the kubelet, from ``kubelet-arg`` and from 1.32 on from a folder of drop-ins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.plan import ExcludedNode
+from rollout.core.model.playbook import Shadowed
+from rollout.core.model.settings import Value
+from rollout.core.model.snapshot import FileState, Snapshot, Stale, UnitState
+from rollout.kubelet.changes.changes import Proposal, change_for
+from rollout.kubelet.changes.home_files import foreign_files, foreign_units
+from rollout.kubelet.node import layout
+from tests.kubelet import nodes
+from tests.kubelet.nodes import POLICY, absent, applied, regular, settings, with_file
+
+UNIT = "rke2-agent.service"
+FRAGMENT = "/usr/local/lib/systemd/system/rke2-agent.service"
+MAIN = "/etc/rancher/rke2/config.yaml"
+OURS = "/etc/rancher/rke2/config.yaml.d/99-rollout.yaml"
+SITE = "/etc/rancher/rke2/config.yaml.d/50-site.yaml"
+AGENT = "/var/lib/rancher/rke2/agent"
+FOLDER = f"{AGENT}/etc/kubelet.conf.d"
+DEFAULTS = f"{FOLDER}/00-rke2-defaults.conf"
+DROP_IN = f"{FOLDER}/99-rollout.conf"
+ENDPOINT = "unix:///run/k3s/containerd/containerd.sock"
+UNIT_TEXT = """\
+[Service]
+Type=notify
+EnvironmentFile=-/etc/default/%N
+EnvironmentFile=-/etc/sysconfig/%N
+EnvironmentFile=-/usr/local/lib/systemd/system/%N.env
+KillMode=process
+Restart=always
+RestartSec=5s
+ExecStart=/usr/local/bin/rke2 agent{more}
+"""
+DEFAULTS_TEXT = f"""\
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication:
+  anonymous:
+    enabled: false
+clusterDNS:
+- 10.43.0.10
+containerRuntimeEndpoint: {ENDPOINT}
+evictionHard:
+  imagefs.available: 5%
+  nodefs.available: 5%
+serializeImagePulls: false
+staticPodPath: {AGENT}/pod-manifests
+"""
+NEW_WORDS = (
+    "--volume-plugin-dir=/var/lib/kubelet/volumeplugins",
+    "--file-check-frequency=5s",
+    "--sync-frequency=30s",
+    "--cloud-provider=external",
+    f"--config-dir={FOLDER}",
+    "--hostname-override=tess-node-0001",
+    f"--kubeconfig={AGENT}/kubelet.kubeconfig",
+    "--node-ip=192.0.2.7",
+    "--node-labels=",
+    "--read-only-port=0",
+)
+OLD_WORDS = (
+    "--volume-plugin-dir=/var/lib/kubelet/volumeplugins",
+    "--file-check-frequency=5s",
+    "--sync-frequency=30s",
+    f"--container-runtime-endpoint={ENDPOINT}",
+    "--eviction-hard=imagefs.available<5%,nodefs.available<5%",
+    f"--kubeconfig={AGENT}/kubelet.kubeconfig",
+    "--read-only-port=0",
+    "--serialize-image-pulls=false",
+)
+
+
+def rke2(
+    version: str = "1.33.4+rke2r1",
+    configs: dict[str, str] | None = None,
+    words: tuple[str, ...] = (),
+    *,
+    more: str = "",
+    drop_ins: dict[str, str] | None = None,
+    env: str | None = None,
+) -> Snapshot:
+    """An agent node: its configuration files and what its kubelet was started with beyond RKE2's own arguments."""
+    new = int(version.split(".")[1]) >= 32
+    held = {MAIN: "server: https://192.0.2.1:9345\ntoken: K10-secret\n", **(configs or {})}
+    usual = {"00-rke2-defaults.conf": DEFAULTS_TEXT, **(drop_ins or {})}
+    environment = "/etc/default/rke2-agent"
+    files = [
+        regular(FRAGMENT, UNIT_TEXT.format(more=more)),
+        *(absent(path) for path in ("/etc/sysconfig/rke2-agent", "/usr/local/lib/systemd/system/rke2-agent.env")),
+        absent(environment) if env is None else regular(environment, env),
+        *(regular(path, text) for path, text in held.items()),
+        *(() if OURS in held else (absent(OURS),)),
+        absent(nodes.CONFIG),
+        *([FileState(FOLDER, "directory"), *(regular(f"{FOLDER}/{name}", text) for name, text in usual.items())] if new else []),
+    ]  # fmt: skip
+    names = {word.partition("=")[0] for word in words}
+    own = [word for word in (NEW_WORDS if new else OLD_WORDS) if word.partition("=")[0] not in names]
+    command = " ".join(["/var/lib/rancher/rke2/data/v1/bin/kubelet", *own, *words])
+    made = nodes.snapshot("tess-node-0001", version, command, files, runtime="containerd")
+    unit = made.measurement.unit
+    assert unit is not None
+    named = UnitState(UNIT, {**unit.properties, "FragmentPath": FRAGMENT, "KillMode": "process", "RestartUSec": "5s"})
+    return replace(made, measurement=replace(made.measurement, unit=named))
+
+
+def proposed(found: Snapshot, **values: Value) -> Proposal:
+    made = change_for(found, settings((), **values), POLICY, nodes.node())
+    assert isinstance(made, Proposal), made
+    assert (foreign_files(made.change), foreign_units(made.change)) == ((), ())
+    return made
+
+
+def refused(found: Snapshot, **values: Value) -> ExcludedNode:
+    made = change_for(found, settings((), **values), POLICY, nodes.node())
+    assert isinstance(made, ExcludedNode), made
+    return made
+
+
+def test_from_1_32_on_fields_go_into_a_drop_in_behind_its_defaults_and_its_unit_restarts() -> None:
+    change = proposed(rke2(), serializeImagePulls=False, maxParallelImagePulls=5).change
+    (file,) = change.files
+    assert (file.path, file.before, change.units) == (DROP_IN, None, (UNIT,))
+    assert b"maxParallelImagePulls: 5\n" in file.after
+    assert change.reload is False
+    assert any(
+        "restarts RKE2 with its container runtime, too; containers keep running" in note for note in change.notes
+    )
+
+
+def test_a_changed_node_is_as_wanted() -> None:
+    found = rke2()
+    after = applied(found, proposed(found, maxParallelImagePulls=5).change)
+    assert refused(after, maxParallelImagePulls=5).reference == "as-wanted"
+
+
+def test_before_1_32_a_field_with_a_flag_is_an_argument_in_a_file_of_ours() -> None:
+    found = rke2("1.28.15+rke2r1")
+    change = proposed(found, serializeImagePulls=True).change
+    (file,) = change.files
+    assert file.path == OURS
+    assert file.after.decode().splitlines()[1:] == ["kubelet-arg+:", '- "serialize-image-pulls=true"']
+    assert file.reasons == ("--serialize-image-pulls: false → true (playbook image-pulls)",)
+    assert "--serialize-image-pulls=true" in change.arguments
+    assert change.units == (UNIT,)
+
+
+def test_before_1_32_a_default_of_rke2_that_is_wanted_changes_nothing() -> None:
+    assert refused(rke2("1.28.15+rke2r1"), serializeImagePulls=False).reference == "as-wanted"
+
+
+def test_a_flag_replaces_rke2s_own_and_one_of_a_site_stays_before_ours() -> None:
+    found = rke2(
+        "1.28.15+rke2r1",
+        {SITE: "kubelet-arg: registry-qps=3 # as a text\n"},
+        ("--registry-qps=3",),
+    )
+    change = proposed(found, registryPullQPS=9).change
+    assert "registry-qps=9" in change.files[0].after.decode()
+    assert "registry-qps=3" not in change.files[0].after.decode()
+    after = applied(found, change)
+    assert after.files[SITE] == found.files[SITE]
+
+
+def test_a_later_file_that_replaces_the_key_is_named() -> None:
+    later = "/etc/rancher/rke2/config.yaml.d/zz.yaml"
+    found = rke2("1.28.15+rke2r1", {later: "kubelet-arg:\n- max-pods=150\n"}, ("--max-pods=150",))
+    made = refused(found, serializeImagePulls=True)
+    assert made.reference == "flag-shadowed"
+
+
+@pytest.mark.parametrize(
+    ("more", "env", "text"),
+    [
+        (" --kubelet-arg=max-pods=150", None, "--kubelet-arg is on its command line"),
+        (" --config /etc/other.yaml", None, "--config on its command line names another configuration file"),
+        ("", "RKE2_CONFIG_FILE=/etc/other.yaml\n", "RKE2_CONFIG_FILE names another configuration file"),
+    ],
+)
+def test_where_the_files_do_not_decide_flags_are_refused_and_drop_ins_are_not(
+    more: str, env: str | None, text: str
+) -> None:
+    found = rke2(more=more, env=env)
+    made = refused(found, __registry_qps=9)
+    assert made.reference == "flag-shadowed"
+    assert text in made.reason
+    assert proposed(found, maxParallelImagePulls=5).change.files[0].path == DROP_IN
+
+
+def test_an_argument_that_the_running_kubelet_does_not_have_is_an_edit_that_was_not_loaded() -> None:
+    made = refused(rke2(configs={SITE: "kubelet-arg: [max-pods=150]\n"}), maxParallelImagePulls=5)
+    assert made.reference == "layout-drifted"
+    assert "--max-pods=150 is in the files but not in the running process" in made.reason
+
+
+def test_an_edit_after_the_start_is_refused_whatever_was_removed_by_it() -> None:
+    found = replace(rke2(), stale=(Stale(MAIN, UNIT, edited=True, seconds=60),))
+    made = refused(found, maxParallelImagePulls=5)
+    assert made.reference == "edited-not-loaded"
+    assert f"{MAIN} (edited after {UNIT} started)" in made.reason
+
+
+def test_flags_of_the_log_are_not_given_to_the_kubelet_and_are_no_drift() -> None:
+    found = rke2(configs={SITE: "kubelet-arg: [alsologtostderr=true, log-file-max-size=9, v=4]\n"})
+    made = refused(found, maxParallelImagePulls=5)
+    assert "--v=4" in made.reason
+    assert "alsologtostderr" not in made.reason
+
+
+def test_a_flag_that_overrides_a_field_is_not_moved_from_a_file_of_others() -> None:
+    found = rke2(configs={SITE: "kubelet-arg: [serialize-image-pulls=true]\n"}, words=("--serialize-image-pulls=true",))
+    policy = replace(POLICY, shadowed=Shadowed.MOVE)
+    made = change_for(found, settings(serializeImagePulls=False), policy, nodes.node())
+    assert isinstance(made, ExcludedNode)
+    assert made.reference == "flag-shadows-field"
+    assert f"--serialize-image-pulls: kubelet-arg in {SITE}" in made.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["kubelet-arg: {a: b}\n", "kubelet-arg: [1]\n", "kubelet-arg:\n", "- a\n", "a: [\n", "kubelet-arg: ['=x']\n"],
+)
+def test_what_rke2_reads_otherwise_is_not_understood(text: str) -> None:
+    assert refused(rke2(configs={SITE: text}), maxParallelImagePulls=5).reference == "layout-not-understood"
+
+
+def test_a_hand_edited_file_of_ours_is_refused() -> None:
+    found = rke2("1.28.15+rke2r1", {OURS: "kubelet-arg+: [max-pods=150]\ndebug: true\n"}, ("--max-pods=150",))
+    made = refused(found, serializeImagePulls=True)
+    assert (made.reference, "99-rollout.yaml was changed by hand" in made.reason) == ("layout-not-understood", True)
+
+
+def test_settings_of_its_runtime_are_refused_with_the_template_that_decides() -> None:
+    made = refused(rke2(), imagePullProgressDeadline="5m")
+    assert made.reference == "runtime-rendered"
+    assert "config-v3.toml.tmpl" in made.reason
+
+
+def test_a_unit_that_starts_something_else_or_a_folder_that_was_cut_is_not_understood() -> None:
+    found = rke2()
+    other = with_file(found, regular(FRAGMENT, "[Service]\nExecStart=/opt/bin/other agent\n"))
+    assert refused(other, maxParallelImagePulls=5).reference == "layout-not-understood"
+    cut = replace(found, facts={**found.facts, f"{layout.CONFIG_FACT}-truncated": "only 64 are told"})
+    assert refused(cut, maxParallelImagePulls=5).reference == "layout-not-understood"
+
+
+@pytest.mark.parametrize(("mode", "told"), [("control-group", "control-group"), ("mixed", "mixed"), ("", "unknown")])
+def test_a_unit_whose_restart_would_end_the_containers_is_refused(mode: str, told: str) -> None:
+    made = refused(nodes.with_unit(rke2(), KillMode=mode), maxParallelImagePulls=5)
+    assert (made.reference, f"its KillMode is {told}" in made.reason) == ("containers-would-end", True)
+
+
+def k3s(*words: str, program: str = "kubelet") -> Snapshot:
+    """The same with k3s' names; its kubelet is a part of the main process."""
+    found = rke2()
+    named = {
+        path.replace("rke2", "k3s"): replace(state, path=path.replace("rke2", "k3s"))
+        for path, state in found.files.items()
+    }
+    text = UNIT_TEXT.format(more="").replace("rke2", "k3s")
+    fragment = FRAGMENT.replace("rke2", "k3s")
+    named[fragment] = regular(fragment, text)
+    unit = found.measurement.unit
+    assert unit is not None
+    changed = UnitState("k3s-agent.service", {**unit.properties, "FragmentPath": fragment})
+    found = replace(found, files=named, measurement=replace(found.measurement, unit=changed))
+    own = [
+        word.replace("rke2", "k3s") for word in NEW_WORDS if word.startswith(("--config-dir", "--kubeconfig", "--node"))
+    ]
+    return nodes.with_command(found, program, *own, *words)
+
+
+def test_k3s_is_changed_in_its_own_folders() -> None:
+    change = proposed(k3s(), maxParallelImagePulls=5, __registry_qps=9).change
+    assert {file.path for file in change.files} == {
+        "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/99-rollout.conf",
+        "/etc/rancher/k3s/config.yaml.d/99-rollout.yaml",
+    }
+    assert change.units == ("k3s-agent.service",)
+
+
+def test_without_its_logged_arguments_k3s_is_refused() -> None:
+    made = refused(k3s(program="/usr/local/bin/k3s"), maxParallelImagePulls=5)
+    assert made.reference == "kubelet-arguments-unknown"
+
+
+def test_arguments_of_another_form_are_not_understood() -> None:
+    made = refused(k3s("--node-labels=a", "b c"), maxParallelImagePulls=5)
+    assert made.reference == "layout-not-understood"
+
+
+def test_kubelets_before_1_21_have_no_folder_of_configurations() -> None:
+    made = refused(rke2("1.20.15+rke2r1"), serializeImagePulls=True)
+    assert (made.reference, "from 1.21 on" in made.reason) == ("setting-unsupported", True)
