@@ -4,7 +4,7 @@ the command line again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from rollout.core.model.frozen import dataclass
@@ -213,10 +213,30 @@ class FlagChange:
     notes: tuple[str, ...] = ()
 
 
+_ADDED_UP = frozenset({"gates", "labels", "pairs", "thresholds"})
+"""Kinds of flags that are maps: those of one name are merged, and the last value of a key counts
+(staging/src/k8s.io/component-base/cli/flag, ``MapStringString``, ``LangleSeparatedMapStringString``, ``ConfigurationMap``).
+"""
+
+
 def holds(words: tuple[str, ...], flag: InFlag) -> bool:
-    """Is this flag in force on this command line?"""
-    flags = arguments.last(words, flag.name)
-    return flags is not None and values.same_flag(flag.kind, flags.value, flag.text)
+    """Is exactly this value of the flag in force on this command line?"""
+    given = [each.value for each in arguments.given(words) if each.name == flag.name]
+    if not given:
+        return False
+    if flag.kind in _ADDED_UP and len(given) > 1:
+        return _added_up(given) == _added_up([flag.text])
+    return values.same_flag(flag.kind, given[-1], flag.text)
+
+
+def _added_up(texts: Sequence[str]) -> Mapping[str, str]:
+    """Key → sign and value, of the entries of all these values."""
+    found: dict[str, str] = {}
+    for entry in (part.strip() for text in texts for part in text.split(",")):
+        key = entry.partition("=")[0].partition("<")[0]
+        if entry:
+            found[key] = entry[len(key) :]
+    return found
 
 
 def pending(now: Layout, flags: tuple[InFlag, ...]) -> tuple[str, ...]:

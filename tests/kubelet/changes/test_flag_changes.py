@@ -8,6 +8,8 @@ import pytest
 
 from rollout.core.model.playbook import Shadowed
 from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet.changes import flag_changes
+from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import layout
 from tests.kubelet import nodes
 from tests.kubelet.deciding import applied_twice_is_once, proposed, refused
@@ -172,3 +174,26 @@ def test_with_any_quotes(quoted: str) -> None:
     found = with_command(with_file(plain(), regular(FRAGMENT, unit)), *command)
     text = proposed(found, SERIAL, MOVE)[1][DROP_IN]
     assert text.endswith(f"ExecStart=/usr/local/bin/kubelet --config={CONFIG} '--node-labels=a=b'  --v=2\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "held"),
+    [
+        (("--node-labels=a=b,c=d",), True),
+        (("--node-labels=a=b", "--node-labels=c=d"), True),
+        (("--node-labels=c=x,a=b", "--node-labels=c=d"), True),
+        (("--node-labels=e=f", "--node-labels=a=b,c=d"), False),  # e=f stays: the last flag is not all of it
+        (("--node-labels=c=d", "--node-labels=a=x"), False),
+        (("--v=2",), False),
+    ],
+)
+def test_flags_that_are_maps_add_up(words: tuple[str, ...], held: bool) -> None:
+    assert flag_changes.holds(words, InFlag("--node-labels", "a=b,c=d", "labels")) is held
+
+
+def test_thresholds_add_up_too_and_other_flags_do_not() -> None:
+    words = ("--eviction-hard=memory.available<5%", "--eviction-hard=nodefs.available<10%", "--v=2", "--v=4")
+    wanted = "nodefs.available<10%,memory.available<5%"
+    assert flag_changes.holds(words, InFlag("--eviction-hard", wanted, "thresholds"))
+    assert flag_changes.holds(words, InFlag("--v", "4", "level"))
+    assert not flag_changes.holds(words, InFlag("--v", "2", "level"))
