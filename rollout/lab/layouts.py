@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from rollout.kubelet.node import packaged
-from rollout.lab import configs, runtimes
+from rollout.lab import configs, embedded, runtimes
 from rollout.lab.spec import NodeSpec
 
+RKE2 = "rke2"
 _CGROUP_2 = 25
 """Nodes from this minor on have a distribution with cgroups v2 (1.35 needs it by default)."""
 _NEW_PACKAGES = 28
@@ -38,12 +39,16 @@ def control_groups(minor: int) -> str:
 
 def sockets(node: NodeSpec) -> tuple[str, ...]:
     """The paths at which its runtime listens."""
+    if node.layout == RKE2:
+        return (embedded.ENDPOINT.removeprefix("unix://"),)
     endpoint = runtimes.socket(node.runtime)
     return (endpoint.removeprefix("unix://"),) if endpoint else ("/run/docker.sock",)
 
 
 def programs(node: NodeSpec) -> Mapping[str, str]:
     """The programs in the node's /usr/bin and the version that each prints."""
+    if node.layout == RKE2:
+        return {"rke2": f"rke2 version v{node.version} (0123abcd)"}
     return {"kubelet": f"Kubernetes v{node.version}", **runtimes.programs(node.runtime, node.runtime_version)}
 
 
@@ -64,6 +69,10 @@ _KERNEL: Mapping[str, str] = {
 def _files(layout: str, runtime: str, runtime_version: str, minor: int, restart_sec: float) -> Mapping[str, str]:
     found = {"/etc/kubernetes/kubelet.conf": "# client certificate: not in the lab\n"}
     restart = f"{restart_sec:g}"
+    if layout == RKE2:
+        if minor >= _CGROUP_2:
+            found["/sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io memory hugetlb pids rdma misc\n"
+        return {**found, **_KERNEL, **embedded.files(minor, restart)}
     for service in runtimes.services(runtime):
         found[f"/usr/lib/systemd/system/{service}"] = runtimes.text(service, restart_sec)
     if minor >= _CGROUP_2:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import uuid4
 
 from rollout.kubelet.runtimes.stand_in import PullLines
-from rollout.lab import kubelet, pulls, runtime_start, units
+from rollout.lab import embedded, kubelet, pulls, runtime_start, units
 from rollout.lab.kubelet_faults import Ailments
 from rollout.lab.pods import LabPods
 from rollout.lab.runtimes import STAND_INS
@@ -22,7 +22,8 @@ from rollout.lab.service import LabService, UnitPhase
 from rollout.lab.units import MissingFileError, Tree, Unit, argv, environment
 
 KUBELET = "kubelet.service"
-DAEMONS = (KUBELET, *STAND_INS)
+KUBELETS = (KUBELET, embedded.UNIT)
+DAEMONS = (*KUBELETS, *STAND_INS)
 """Units with a simulated process; commands of all other units are really run."""
 
 
@@ -32,7 +33,7 @@ class Host(Protocol):
     def pid(self) -> int:
         """A pid that no real process has."""
 
-    def appear(self, pid: int, arguments: tuple[str, ...], started: float, port: int) -> None:
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float, port: int, parent: int = 1) -> None:
         """A simulated process started. It listens on ``port`` of 127.0.0.1, unless that is 0."""
 
     def vanish(self, pid: int) -> None:
@@ -43,6 +44,9 @@ class Host(Protocol):
 
     def kill(self, unit: str) -> None:
         """Kill a unit's real command."""
+
+    def log(self, path: str, lines: Iterator[str]) -> None:
+        """Lines are added to a file."""
 
     def lay(self, path: str) -> None:
         """A layer of a pull exists or is written."""
@@ -294,9 +298,7 @@ class LabMachine:
 
     def kubelets(self) -> Iterator[LabService]:
         """The kubelet, if it is loaded."""
-        service = self.services.get(KUBELET)
-        if service is not None:
-            yield service
+        yield from (self.services[name] for name in KUBELETS if name in self.services)
 
     def run_command(self, name: str, arguments: tuple[str, ...], variables: Mapping[str, str], now: float) -> None:
         """Really run a unit's command."""
@@ -319,6 +321,8 @@ class LabMachine:
         if name not in DAEMONS:
             self.run_command(name, arguments, variables, now)
             return True
+        if name == embedded.UNIT:
+            return self._launch_embedded(service, arguments, now)
         if name == KUBELET:
             start = self.ailments.spoil(kubelet.start(self.version, arguments, self.tree, variables), now)
         else:
@@ -334,10 +338,32 @@ class LabMachine:
             self.say(now, pid, identifier(service), text)
         return True
 
+    def _launch_embedded(self, service: LabService, arguments: tuple[str, ...], now: float) -> bool:
+        """A kubelet that cannot start leaves its unit active: it would be started again and again."""
+        words = embedded.arguments(self.tree, kubelet.minor_of(self.version))
+        begun = self.ailments.spoil(kubelet.start(self.version, words, self.tree), now)
+        pid = self.host.pid()
+        service.begin(
+            now, pid, arguments, replace(begun, status=None, healthz_port=0) if begun.status is not None else begun
+        )
+        self.host.appear(pid, arguments, now, 0)
+        self.say(now, 1, "systemd", f"Started {self.title(service)}.")
+        child = self.host.pid()
+        self.host.log(embedded.LOG, embedded.logged(begun.journal, child))
+        if begun.status is None:
+            service.child = child
+            self.host.appear(child, words, now, begun.healthz_port, pid)
+            self.pods.kubelet_started(begun.fingerprint, now)
+        return True
+
     def _collapse(self, now: float) -> None:
         for service in self.kubelets():
             spoilt = self.ailments.spoil(service.start, now)
-            if service.phase is UnitPhase.RUNNING and spoilt.status is not None:
+            if service.child and spoilt.status is not None:  # its unit stays active
+                self.host.vanish(service.child)
+                self.host.log(embedded.LOG, embedded.logged(spoilt.journal[-1:], service.child))
+                service.child, service.start = 0, replace(spoilt, status=None, healthz_port=0)
+            elif service.phase is UnitPhase.RUNNING and spoilt.status is not None:
                 service.start, service.ends = spoilt, now
                 self.say(now, service.pid, "kubelet", spoilt.journal[-1])
 
@@ -347,7 +373,10 @@ class LabMachine:
             self._tell_pull(now, lambda words: words.cancelled)
         if service.pid:
             self.host.vanish(service.pid)
-        if service.pid and service.unit.name == KUBELET:
+        if service.child:
+            self.host.vanish(service.child)
+            service.child = 0
+        if service.pid and service.unit.name in KUBELETS:
             self.pods.kubelet_ended(now)
             self.pulled = 0
 

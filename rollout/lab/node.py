@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -70,11 +70,11 @@ class LabNode:
     def pid(self) -> int:
         return next(_PIDS)
 
-    def appear(self, pid: int, arguments: tuple[str, ...], started: float, port: int) -> None:
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float, port: int, parent: int = 1) -> None:
         folder = f"{self.root}/proc/{pid}"
         os.mkdir(folder)  # noqa: PTH102 (2,000 at once)
         name = os.path.basename(arguments[0]) if arguments else ""  # noqa: PTH119 (a node's path, not ours)
-        stat = f"{pid} ({name}) S 1 {pid} {pid} 0 -1 4194560 {'0 ' * 12}{round(started * 100)} 0 0\n"
+        stat = f"{pid} ({name}) S {parent} {pid} {pid} 0 -1 4194560 {'0 ' * 12}{round(started * 100)} 0 0\n"
         _write(f"{folder}/cmdline", "".join(f"{word}\0" for word in arguments).encode())
         _write(f"{folder}/stat", stat.encode())
         _write(f"{folder}/comm", f"{name[:15]}\n".encode())
@@ -89,6 +89,10 @@ class LabNode:
             os.symlink(f"socket:[{pid}]", f"{folder}/fd/3")  # noqa: PTH211
             self._listens[pid] = port
             self._show_sockets()
+
+    def log(self, path: str, lines: Iterator[str]) -> None:
+        with (self.root / path.lstrip("/")).open("a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
 
     def vanish(self, pid: int) -> None:
         shutil.rmtree(f"{self.root}/proc/{pid}", ignore_errors=True)

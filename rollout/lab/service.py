@@ -33,6 +33,7 @@ class LabService:
     unit: Unit
     phase: UnitPhase = UnitPhase.STOPPED
     pid: int = 0
+    child: int = 0  # the kubelet, where its unit's main process is another program
     restarts: int = 0
     started: float = 0.0
     ends: float | None = None

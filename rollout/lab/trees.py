@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from rollout.lab import layouts, runtimes
+from rollout.lab import embedded, layouts, runtimes
 from rollout.lab.spec import LabSpec, NodeSpec
 
 _FOLDERS = (
@@ -34,7 +34,6 @@ _LINKS = (
     ("run/systemd/units/invocation:systemd-logind.service", "0" * 32),
     ("bin", "usr/bin"),
     ("lib", "usr/lib"),
-    ("etc/systemd/system/multi-user.target.wants/kubelet.service", "/usr/lib/systemd/system/kubelet.service"),
 )
 
 
@@ -101,6 +100,8 @@ def _build_node(node: NodeSpec, root: str, restart_sec: float) -> None:
     _folders(root, _FOLDERS)
     for path, target in _LINKS:
         os.symlink(target, f"{root}/{path}")  # noqa: PTH211 (speed, as above)
+    unit = embedded.UNIT if node.layout == layouts.RKE2 else "kubelet.service"
+    os.symlink(f"/usr/lib/systemd/system/{unit}", f"{root}/etc/systemd/system/multi-user.target.wants/{unit}")  # noqa: PTH211
     _folders(root, [folder.strip("/") for folder in layouts.folders(node)])
     for path, text in layouts.files(node, restart_sec).items():
         folder = path.rpartition("/")[0]

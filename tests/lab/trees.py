@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rollout.lab import layouts
@@ -47,12 +47,13 @@ class NotingHost:
     commands: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
     layers: set[str] = field(default_factory=set)
+    logged: list[tuple[str, str]] = field(default_factory=list)
     _pids: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
 
     def pid(self) -> int:
         return next(self._pids)
 
-    def appear(self, pid: int, arguments: tuple[str, ...], started: float, port: int) -> None:
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float, port: int, parent: int = 1) -> None:
         self.processes[pid] = arguments
 
     def vanish(self, pid: int) -> None:
@@ -60,6 +61,9 @@ class NotingHost:
 
     def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
         self.commands.append((unit, arguments))
+
+    def log(self, path: str, lines: Iterator[str]) -> None:
+        self.logged.extend((path, line) for line in lines)
 
     def lay(self, path: str) -> None:
         self.layers.add(path)
