@@ -31,7 +31,7 @@ from rollout.kubelet.runtimes.description import Runtime
 from tests.app.agents import Agents, access_to
 from tests.hostile.beside import kept_in, spoken, told_beside
 from tests.hostile.property import Target
-from tests.kubelet import nodes
+from tests.kubelet import nodes, rancher_nodes
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, DEB, FRAGMENT, KUBEADM, KUBEADM_FLAGS, KUBEADM_TEXT
 from tests.kubelet.runtimes import nodes as runtimes
 
@@ -242,6 +242,15 @@ _CONTAINERD = runtimes.node(Runtime.CONTAINERD, "1.7.20", _state(runtimes.CONTAI
 _CRIO_NODE = runtimes.node(Runtime.CRIO, "1.29.0", _state(_CRIO, _CRIO_TEXT.encode()))
 _DOCKER = runtimes.node(Runtime.DOCKERSHIM, "20.10.24", kubelet="1.23.17")
 _DEADLINE = nodes.settings(imagePullProgressDeadline="5m", registryMaxParallelDownloads=3)
+_RKE2 = rancher_nodes.OURS
+_QPS = nodes.settings((), __registry_qps=9)
+
+
+def _rke2_units() -> tuple[bytes, ...]:
+    more = ("", " --kubelet-arg v=2", " --config=/etc/x")
+    return tuple(rancher_nodes.UNIT_TEXT.format(more=each).encode() for each in more)
+
+
 _UNIT = KUBEADM_TEXT.format(flags=DEB)
 
 TARGETS = (
@@ -329,6 +338,19 @@ TARGETS = (
         lambda: (runtimes.V2.encode(), runtimes.V3.encode()),
         examples=60,
     ),
+    Target(
+        "rke2-config",
+        _planned(
+            rancher_nodes.rke2("1.28.15+rke2r1", {_RKE2: "a: b\n"}), _RKE2, nodes.settings((), serializeImagePulls=True)
+        ),
+        lambda: (
+            b"kubelet-arg:\n- max-pods=150\n- node-labels+=a=b\nserver: x\n",
+            b"kubelet-arg+: --v=2\n",
+            b"kubelet-arg: [" + b"v=2, " * 2000 + b"]\n",
+        ),
+        examples=60,
+    ),
+    Target("rke2-unit", _planned(rancher_nodes.rke2(), rancher_nodes.FRAGMENT, _QPS), _rke2_units, examples=60),
     Target("crio", _planned(_CRIO_NODE, _CRIO, _DEADLINE), lambda: (_CRIO_TEXT.encode(),), examples=60),
     Target(
         "dockerd",
