@@ -258,6 +258,10 @@ class Description:
     cuts: CutWords | None = None  # its program that cancels pulls without progress, if that is not the kubelet
     id_scheme: str = ""  # how the kubelet's name of a container begins: ``docker`` of ``docker://0123…``
     negative_grace: str = ""  # what it does with a grace period below 0
+    stop_asked: tuple[str, str] = (
+        "",
+        "",
+    )  # its own line when it is asked to stop a container: the beginning, and the rest as a regular expression with ``id`` and ``grace``
     kills_alone_before: Number = FIRST  # versions up to here kill a container that is ending when its caller goes away
     own_limit: OwnLimit | None = None
     embedded: str = ""  # the file that decides where k3s or RKE2 contains it, for people

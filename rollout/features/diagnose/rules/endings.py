@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rollout.core.text.terminal import seconds_text
 from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
@@ -170,9 +170,17 @@ _NEGATIVE = {known.id_scheme: known.negative_grace for known in KNOWN if known.n
 _NOT_KNOWN = "What the runtime does with a negative number depends on it: to wait without a limit, or to kill at once"
 
 
+def _stops(facts: Facts) -> list[Fact]:
+    """Each request to stop a container: by the kubelet's line, or by the runtime's own where the kubelet's log is not there."""
+    kills = facts.of(Kind.KILL)
+    known = {kill["id"] for kill in kills}
+    asked = (fact for fact in facts.of(Kind.STOP_ASKED) if fact["id"] not in known)
+    return [*kills, *(replace(fact, fields={**fact.fields, "scheme": fact["by"]}) for fact in asked)]
+
+
 def _negative(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     _, names = _containers(facts)
-    kills = [fact for fact in facts.of(Kind.KILL) if _number(fact["grace"]) < 0]
+    kills = [fact for fact in _stops(facts) if _number(fact["grace"]) < 0]
     evictions = facts.of(Kind.EVICTS)
     ends: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.KILLED, Kind.DIED) if kills else ():
@@ -239,7 +247,7 @@ def _killed_at_restart(facts: Facts, minor: int | None) -> Iterator[Finding]:
     kills: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.DIED):
         deaths[fact.clock, fact["id"]].append(fact)
-    for fact in facts.of(Kind.KILL):
+    for fact in _stops(facts):
         kills[fact.clock, fact["id"]].append(fact)
     for (clock, id_), asked in kills.items():
         kill = asked[-1]

@@ -53,6 +53,7 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.KILL, "Killing container ", rf"{_ID}(?P<override>, but using) (?:a )?(?P<grace>-?\d+) second grace period override"),
     (Kind.KILL, "Killing container ", rf"{_ID} with (?:a )?(?P<grace>-?\d+) second grace period"),
     (Kind.KILLED, "Container ", rf"{_ID} exited normally"),
+    (Kind.UNMOUNTED, "UnmountVolume.TearDown succeeded for volume ", r'"[^"]{1,512}" \(OuterVolumeSpecName: "(?P<of>[^"]{1,253})"'),
     (Kind.EVICTS, "eviction manager: must evict pod(s) to reclaim ", r"\S+"),
     (Kind.PULL_FAILED, "Pull image ", rf"{_IMAGE} failed: (?P<error>.*)"),
     (Kind.START, "Version: ", r"(?P<version>v?1\.\d+\.\d+\S*)"),
@@ -68,6 +69,7 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
 _IN_WORDS = (
     *((kind, begins, rest, "") for kind, begins, rest in _WORDS),
     *((_STEPS[line.step], line.begins, line.rest, line.by) for line in _LOGS if not line.keys),
+    *((Kind.STOP_ASKED, *known.stop_asked, known.id_scheme) for known in KNOWN if known.stop_asked[0]),
 )
 _COMPILED = tuple((kind, begins, re.compile(rest), by) for kind, begins, rest, by in _IN_WORDS)
 
@@ -101,6 +103,8 @@ _CONTAINER = (("pod", "pod"), ("containerName", "container"), ("containerID", "i
 _OF_CONTAINERS = frozenset({Kind.HOOK, Kind.HOOK_DONE, Kind.KILL, Kind.KILLED})
 
 _PLEG = re.compile(r"pleg was last seen active (?P<elapsed>\S+) ago; threshold is (?P<threshold>[\w.]*\w)")
+NEVER = "2562047h47m16.85"
+"""How Go prints the longest duration: the time since a moment that has not come. Kubelets before 1.14 say so at each start."""
 _CGROUP = "kubelet is configured to not run on a host using cgroup v1"
 _CHANGED = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
 _SYNC = re.compile(
@@ -183,7 +187,7 @@ def _pods(text: str) -> list[str]:
 def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
     """The lines of a kubelet that will not work on pods, or not start."""
     text = f"{message} {keys.get('err', '')} {keys.get('condition', '')}"
-    if match := _PLEG.search(text):
+    if (match := _PLEG.search(text)) and not match["elapsed"].startswith(NEVER):
         yield BareFact(Kind.PLEG, match.groupdict())
     yield from (_trouble(trouble) for trouble in troubles_in(keys.get("err", "") or _SKIPPING.sub("", message)))
     if _CGROUP in text:
@@ -324,6 +328,8 @@ def _runtime_stop(message: str, _keys: Fields) -> Iterator[BareFact]:
     """The same from the runtime's own log."""
     if match := _RUNTIME_STOP.fullmatch(message):
         yield _trouble(RepeatedTrouble(NOT_KILLED, by="runtime"), "", match["id"] or match["id2"])
+    else:
+        yield from _worded(message)
 
 
 def _wait_cancelled(message: str, keys: Fields) -> Iterator[BareFact]:
@@ -386,6 +392,7 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("Failed to run kubelet", _errors),
     ("kubelet is configured to not run", _errors),
     *((begins, _ended_by) for begins in _ENDED_BY),
+    *((begins, _sync) for begins in ('[failed to "Kill', 'failed to "Kill')),
     ("Container runtime sanity check failed", _unsound),
     *(
         (call, _called)
@@ -426,7 +433,7 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "ListPodSandbox": ("service failed",),
     "ListImages": ("service failed",),
     "StopContainer": ("service failed",),
-    "StopContainer for ": ("failed",),
+    "StopContainer for ": ("failed", "with timeout"),
     'Container "': ("exited normally", "termination failed"),
     "container &Container{Name:": ("ErrImagePull",),
     "Unhandled Error": ("ErrImagePull",),

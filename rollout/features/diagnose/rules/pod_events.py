@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rollout.features.diagnose.rules.facts import BareFact, Kind
-from rollout.features.diagnose.rules.troubles import troubles_in
+from rollout.features.diagnose.rules.troubles import runtime_call, troubles_in
 
 _PULLED = re.compile(
     r'Successfully pulled image "(?P<image>[^"]+)"(?: in (?P<took>[\d.hmnuµs]+))?(?: \((?P<waited>\S+) including waiting\))?'
@@ -26,6 +26,8 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
     if kind == "Node":
         if reason == "Starting" and message.startswith("Starting kubelet"):
             yield BareFact(Kind.START, {"version": "", "node": pod.rpartition("/")[2]})
+        elif reason in _COLLECTIONS and (found := runtime_call(reason, message)):
+            yield BareFact(Kind.TROUBLE, {**found.fields, "pod": "", "cid": "", "node": pod.rpartition("/")[2]})
         return
     about = {"pod": pod, "container": container}
     if _REJECTIONS.fullmatch(reason):
@@ -33,6 +35,12 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
         return
     error = message.removeprefix("Error syncing pod, skipping: ") if reason == "FailedSync" else message
     troubles = list(troubles_in(error)) if reason in _OF_TROUBLE else []
+    if (
+        reason == "FailedSync"
+        and error.startswith(_STATUS_UNKNOWN)
+        and (away := runtime_call("Status", error.removeprefix(_STATUS_UNKNOWN)))
+    ):
+        troubles.append(away)
     yield from (BareFact(Kind.TROUBLE, {**trouble.fields, "pod": pod, "cid": ""}) for trouble in troubles)
     if troubles:
         return
@@ -66,8 +74,11 @@ _SIMPLE = {
     "Created": Kind.RAN,
     "Evicted": Kind.EVICTS,
 }
+_STATUS_UNKNOWN = "error determining status: "
+_COLLECTIONS = frozenset({"ContainerGCFailed", "ImageGCFailed"})
+"""Events of a node in which a call of the runtime failed."""
 _OF_TROUBLE = frozenset({"Failed", "FailedKillPod", "FailedSync", "FailedCreatePodSandBox"})
-_REASONS = frozenset({"Starting", *_OF_TROUBLE, *_SIMPLE, *(reason for reason, _, _ in _EVENTS)})
+_REASONS = frozenset({"Starting", *_OF_TROUBLE, *_COLLECTIONS, *_SIMPLE, *(reason for reason, _, _ in _EVENTS)})
 
 
 def is_rejection(reason: str) -> bool:

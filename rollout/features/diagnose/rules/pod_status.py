@@ -13,6 +13,7 @@ from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, BareFact, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.log_lines import moment
 from rollout.features.diagnose.rules.pod_events import is_rejection
+from rollout.features.diagnose.rules.troubles import troubles_in
 
 Document = Mapping[str, Any]
 NOT_STARTED = ("ContainerCreating", "PodInitializing")
@@ -105,6 +106,10 @@ def _waits(about: Mapping[str, str], placed: float | None, waiting: Document) ->
     reason, message = _word(waiting, "reason"), _word(waiting, "message")
     if reason in NOT_STARTED:
         yield placed, BareFact(Kind.WAITING, {**about, "reason": reason})
+    elif reason in ("CreateContainerError", "RunContainerError"):
+        for trouble in troubles_in(message):
+            fields = {**trouble.fields, "by": "status", "pod": about["pod"], "cid": "", "reason": reason}
+            yield None, BareFact(Kind.TROUBLE, {**fields, "container": about["container"], "error": message})
     elif reason == "ErrImagePull":
         yield None, BareFact(Kind.PULL_FAILED, {**about, "error": message})
     elif reason == "ImagePullBackOff":
@@ -127,6 +132,7 @@ _TOLD = {
     Kind.REJECTED: "rejected: {reason}: {message}",
     Kind.WAITING: "container {container} waits: {reason}, image {image}",
     Kind.PULL_FAILED: "container {container} waits: ErrImagePull, image {image}: {error}",
+    Kind.TROUBLE: "container {container} waits: {reason}: {error}",
     Kind.BACK_OFF: "container {container} waits: ImagePullBackOff, image {image}",
     Kind.ENDED: "container {container} ended with status {status}",
     Kind.CHANGED_STATE: "its status last changed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
@@ -28,6 +28,7 @@ class _Container:
 
     names: dict[str, tuple[str, str]] = field(default_factory=dict)
     kills: dict[tuple[str, str], Fact] = field(default_factory=dict)
+    ended: dict[tuple[str, str], Fact] = field(default_factory=dict)
 
     def name(self, fact: Fact) -> tuple[str, str]:
         """Pod and container; the id's beginning where no line has a name."""
@@ -50,8 +51,14 @@ def repeated_findings(facts: Facts) -> Iterator[Finding]:
     for (node, clock, id_, pod, of), lines in together.items():
         if id_ == RUNTIME:
             yield from _runtime(facts, node, clock, lines)
+        elif all(line["by"] == "status" for line in lines):
+            yield replace(_finding(id_, of, lines, None), confidence=Confidence.LIKELY, fetch_next=_LAST_ONLY)
         elif _at(lines[-1]) - _at(lines[0]) >= LASTS or max(line.times for line in lines) >= OFTEN:
-            yield _finding(id_, of, lines, _told_to_end(known, pod, of) if id_ == NOT_KILLED else None)
+            told = _told_to_end(known, pod, of) if id_ == NOT_KILLED else None
+            yield _finding(id_, of, lines, told, known.ended.get((pod, of)))
+
+
+_LAST_ONLY = "events or the kubelet's log of the pod: its status has the last try only, and the next one may succeed"
 
 
 def _containers(facts: Facts) -> _Container:
@@ -63,6 +70,10 @@ def _containers(facts: Facts) -> _Container:
             known.names[id_] = fact["pod"], name
         if fact.kind is Kind.KILL:
             known.kills.setdefault(known.names.get(id_, ("", id_[:12])), fact)
+    for fact in facts.of(Kind.KILLED, Kind.DIED):
+        known.ended[known.names.get(fact["id"], ("", fact["id"][:12]))] = fact
+    for fact in facts.of(Kind.UNMOUNTED):
+        known.ended["", fact["of"]] = fact
     return known
 
 
@@ -70,10 +81,11 @@ def _told_to_end(known: _Container, pod: str, of: str) -> Fact | None:
     return known.kills.get((pod, of))
 
 
-def _finding(id_: str, of: str, lines: Sequence[Fact], told: Fact | None) -> Finding:
+def _finding(id_: str, of: str, lines: Sequence[Fact], told: Fact | None, ended: Fact | None = None) -> Finding:
     texts = _TEXTS[id_]
     pods = sorted({line["pod"] for line in lines if line["pod"]})
-    cause = (texts.of_by.get(lines[0]["by"]) or texts.cause).format(of=of)
+    known_by = next((line["by"] for line in lines if line["by"] in texts.of_by), "")
+    cause = texts.of_by.get(known_by, texts.cause).format(of=of)
     socket = next((line["away"] for line in lines if line["away"]), "")
     if socket and id_ != RUNTIME:
         cause += f" The runtime did not answer at {socket} for at least one of the tries."
@@ -82,7 +94,9 @@ def _finding(id_: str, of: str, lines: Sequence[Fact], told: Fact | None) -> Fin
     if told is not None:
         cause += f" The kubelet began to end it at {clock_text(_at(told))}, with a grace period of {told['grace']} s."
     cause += _how_often(lines)
-    shown = proof([*([told] if told else []), *lines])
+    over = ended if ended and ended.clock == lines[-1].clock and _at(ended) >= _at(lines[-1]) else None
+    cause += f" It succeeded at {clock_text(_at(over))}." if over else ""
+    shown = proof([*([told] if told else []), *lines, *([over] if over else [])])
     return Finding(id_, Confidence.CERTAIN, nodes_of(lines), since(lines), cause, shown, fetch_next=texts.fetch)
 
 
@@ -106,7 +120,8 @@ def _runtime(facts: Facts, node: str, clock: str, lines: Sequence[Fact]) -> Iter
     ):
         for run in _runs([line for line in lines if line["by"] == by], starts):
             lasted = _at(run[-1]) - _at(run[0])
-            if lasted < at_least or (by in ("socket", "late") and len(run) < OFTEN):
+            often = max(len(run), *(line.times for line in run))
+            if lasted < at_least or (by in ("socket", "late") and often < OFTEN):
                 continue
             texts = _TEXTS[RUNTIME]
             calls = ", ".join(dict.fromkeys(line["of"] for line in run if line["of"]))
@@ -163,7 +178,7 @@ _TEXTS: Mapping[str, _Texts] = {
         "the runtime's log before that time, and its state: systemctl status; a runtime that hangs is restarted, which keeps running containers if its unit has KillMode=process",
         {
             "brackets": "the container runtime does not answer the kubelet, by the kubelet's own check. Pods neither start nor end.",
-            "socket": "the container runtime does not run: nothing answers at its socket {socket} ({of}). Pods neither start nor end.",
+            "socket": "nothing answers at the container runtime's socket {socket} ({of}): the runtime does not run, or it listens elsewhere. Pods neither start nor end.",
             "late": "the container runtime does not answer the kubelet's calls in time ({of}). It hangs, or its disk is too slow.",
             "status": "the first check of the container runtime's status has not succeeded since the kubelet started, which takes seconds on a healthy node. The kubelet works on no pod.",
         },
@@ -171,6 +186,10 @@ _TEXTS: Mapping[str, _Texts] = {
     NOT_KILLED: _Texts(
         "the runtime cannot end container {of}: each try fails. One known reason is a process in an uninterruptible wait for a disk or a mount, which SIGKILL does not end. A longer grace period does not help.",
         "on the node: the state of the container's processes (`ps -o pid,stat,wchan`, D is such a wait) and the runtime's log of StopContainer",
+        {
+            "gone": "the kubelet tries again and again to end container {of}, which the runtime no longer has. No process of it is left to end; a restart of the kubelet reads the runtime's containers anew.",
+            "denied": "the runtime is not allowed to signal the processes of container {of}: a security profile, such as one of AppArmor, denies it. A longer grace period does not help.",
+        },
     ),
     NOT_STOPPED: _Texts(
         "the sandbox {of} of a pod cannot be stopped: each try fails, so the pod does not leave the API. No grace period changes it.",
@@ -187,6 +206,7 @@ _TEXTS: Mapping[str, _Texts] = {
         "volume {of} cannot be unmounted, so its pod does not leave the API. No grace period changes it.",
         "which process or mount still uses the volume on the node: findmnt and fuser -vm of its path",
         {
+            "driver": "volume {of} cannot be unmounted, because its CSI driver is not registered on the node: the driver's pod does not run there, or its socket is gone. The pod does not leave the API.",
             "UnmountDevice": "the device of volume {of} cannot be unmounted, so the volume is not detached from the node, and a pod on another node may wait for it.",
         },
     ),

@@ -38,11 +38,17 @@ _SOCKET = re.compile(
     r"(?:dial unix )?(?P<socket>[\w./-]{1,200}): connect: (?:connection refused|no such file or directory)\\{0,8}\""
 )
 _LATE = re.compile(r"rpc ?error: code = DeadlineExceeded ?desc = (?:context deadline exceeded|stream terminated .*)")
-_DOWN = re.compile(r"(?:\[(?P<others>[^\[\]]{0,400}, )?)?container runtime is down(?P<more>, [^\[\]]{0,400})?\]?")
+_DOWN = re.compile(
+    r"(?:\[(?P<others>[^\[\]]{0,400}, )?)?container runtime is down(?P<more>, [^\[\]]{0,400})?(?: [^\[\]]{1,400})?\]?"
+)
 _NOT_YET = re.compile(r"\[?container runtime status check may not have completed yet(?:[,\]].*)?")
 _KILL = re.compile(
     r'failed to "Kill(?P<what>Container|PodSandbox)" for "(?P<of>[\w.-]{1,253})" with Kill(?:Container|PodSandbox)Error: (?P<why>[^\n]{0,4000})'
 )
+_GONE = re.compile(
+    r'"?rpc error: code = (?:NotFound desc = |Unknown desc = (?:Error response from daemon: )?No such container: )'
+)
+_DENIED = re.compile(r"signaling init process caused: (?:permission denied|operation not permitted)")
 _BEFORE = re.compile(r"(?:error killing pod: )?\[?")
 _NETWORK = re.compile(
     r'"?rpc error: code = \w+ desc = (?:\[?failed to destroy network for sandbox |networkPlugin \S{1,40} failed to teardown pod )'
@@ -74,7 +80,8 @@ def troubles_in(error: str) -> Iterator[RepeatedTrouble]:
     elif _NOT_YET.fullmatch(plain):
         yield RepeatedTrouble(RUNTIME, by="status")
     elif match := _OPERATION.fullmatch(plain):
-        yield RepeatedTrouble(MOUNTED, match["of"], by=match["what"])
+        gone = "not found in the list of registered CSI drivers" in plain[match.end("of") :]
+        yield RepeatedTrouble(MOUNTED, match["of"], by="driver" if gone else match["what"])
     elif found := _reserved(plain):
         yield found
     else:
@@ -96,7 +103,8 @@ def _kills(plain: str) -> Iterator[RepeatedTrouble]:
         own, comma, _ = match["why"].partition(', failed to "Kill')
         away = _SOCKET.search(own)
         if match["what"] == "Container":
-            yield RepeatedTrouble(NOT_KILLED, match["of"], by="pod", away=away["socket"] if away else "")
+            how = "gone" if _GONE.match(own) else "denied" if _DENIED.search(own) else "pod"
+            yield RepeatedTrouble(NOT_KILLED, match["of"], by=how, away=away["socket"] if away else "")
         else:
             by = "network" if _NETWORK.match(own) else "pod"
             yield RepeatedTrouble(NOT_STOPPED, match["of"], by=by, away=away["socket"] if away else "")

@@ -308,6 +308,7 @@ CONTAINERD = Description(
     logs=_LOGS,
     id_scheme="containerd",
     negative_grace="containerd kills at once, without the time that the pod asked for (kubernetes#118172)",
+    stop_asked=("StopContainer for ", r'"(?P<id>[0-9a-f]{6,64})" with timeout (?P<grace>-?\d{1,9}) \(s(?:econds)?\)'),
     kills_alone_before=(1, 2, 6),  # containerd/cri#1098
     cuts=_CUTS,
     traps=_TRAPS,

@@ -181,6 +181,7 @@ CRIO = Description(
         PullMessage(PullStep.STARTED, "Starting CRI-O, version: ", r"(?P<version>\d+\.\d+\.\d+)", by="CRI-O"),
     ),
     id_scheme="cri-o",
+    stop_asked=("Stopping container: ", r"(?P<id>[0-9a-f]{6,64}) \(timeout: (?P<grace>-?\d{1,9})s\)"),
     cuts=CutWords(
         "CRI-O",
         line="Timed out on waiting up to",

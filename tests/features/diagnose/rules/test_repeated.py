@@ -7,7 +7,7 @@ import pytest
 from rollout.features.diagnose.rules.finding import Confidence
 from rollout.features.diagnose.rules.troubles import troubles_in
 from tests.features.diagnose.rules.logs import found, klog, lines
-from tests.features.diagnose.rules.test_each_finding import AWAY, RESERVED, sync
+from tests.features.diagnose.rules.test_each_finding import AWAY, RESERVED, UNMOUNT, sync
 
 
 def test_a_runtime_that_is_down_is_shown_with_the_pull_that_was_under_way() -> None:
@@ -64,3 +64,70 @@ def test_the_last_error_before_the_end_is_the_reason_of_a_loop(message: str) -> 
     loop = found(lines(*told))["kubelet-crash-loop"]
     assert loop.confidence is Confidence.CERTAIN
     assert f"each ended by: {message}: no such thing" in loop.cause
+
+
+NAMED = 'pod="shop/api-0" podUID="9f3c" containerName="app" containerID="containerd://0f1e2d3c4b5a"'
+
+
+def failed(at: float) -> tuple[str, str, str]:
+    """One try, as the layers of a kubelet report it."""
+    return (
+        klog(at, f'"StopContainer from runtime service failed" err="{AWAY}" containerID="0f1e2d3c4b5a"', "E"),
+        klog(at, f'"Container termination failed with gracePeriod" err="{AWAY}" {NAMED} gracePeriod=30', "E"),
+        klog(at, sync("app", "KillContainerError", AWAY), "E"),
+    )
+
+
+def test_one_try_that_three_layers_report_is_one() -> None:
+    asked = klog(0, f'"Killing container with a grace period" {NAMED} gracePeriod=30')
+    finding = found(lines(asked, *failed(150), *failed(450), *failed(750)))["container-not-killed"]
+    assert "container app" in finding.cause
+    assert "The kubelet began to end it at 09:00:00.0, with a grace period of 30 s." in finding.cause
+    assert finding.cause.endswith("Reported 3 times over 10 min.")
+
+
+def test_a_later_success_is_told() -> None:
+    gone = klog(900, f'"Container exited normally" {NAMED}')
+    assert found(lines(*failed(150), *failed(450), gone))["container-not-killed"].cause.endswith(
+        "It succeeded at 09:15:00.0."
+    )
+    earlier = klog(10, f'"Container exited normally" {NAMED}')
+    assert "succeeded" not in found(lines(earlier, *failed(150), *failed(450)))["container-not-killed"].cause
+    unmounted = klog(
+        3000,
+        'UnmountVolume.TearDown succeeded for volume "kubernetes.io/nfs/1-data" (OuterVolumeSpecName: "data") pod "1" (UID: "1").',
+    )
+    held = lines(*(klog(at, UNMOUNT, "E") for at in (0, 2000)), unmounted)
+    assert found(held)["volume-not-unmounted"].cause.endswith("It succeeded at 09:50:00.0.")
+
+
+def test_a_container_that_is_gone_already_was_stopped() -> None:
+    gone = "rpc error: code = NotFound desc = an error occurred when try to find container"
+    assert found(lines(*(line.replace(AWAY, gone) for at in (0, 300, 600) for line in failed(at)[:2]))) == {}
+
+
+@pytest.mark.parametrize(
+    ("every", "times", "is_down"), [(30, 6, True), (30, 2, False), (1200, 6, False)], ids=["often", "twice", "rarely"]
+)
+def test_lists_past_their_deadline_count_if_they_follow_each_other(every: int, times: int, is_down: bool) -> None:
+    call = f'"ListPodSandbox with filter from runtime service failed" err="{AWAY}" filter="nil"'
+    findings = found(lines(*(klog(at * every, call, "E") for at in range(times))))
+    assert ("runtime-down" in findings) is is_down
+    if is_down:
+        assert findings["runtime-down"].confidence is Confidence.LIKELY
+
+
+def test_a_check_that_never_succeeds_is_within_one_process() -> None:
+    yet = '"Skipping pod synchronization" err="container runtime status check may not have completed yet"'
+    told = [klog(at, yet, "E") for at in range(0, 400, 5)]
+    assert found(lines(*told))["runtime-down"].confidence is Confidence.LIKELY
+    starts = [klog(at - 0.5, '"Kubelet version" kubeletVersion="v1.33.1"') for at in range(60, 400, 60)]
+    assert "runtime-down" not in found(lines(*sorted((*told, *starts), key=lambda line: line[5:20])))
+
+
+def test_the_kubelets_own_word_is_surer_than_its_calls() -> None:
+    call = f'"ListPodSandbox with filter from runtime service failed" err="{AWAY}" filter="nil"'
+    down = klog(300, '"Skipping pod synchronization" err="container runtime is down"', "E")
+    finding = found(lines(*(klog(at * 30, call, "E") for at in range(6)), down))["runtime-down"]
+    assert finding.confidence is Confidence.CERTAIN
+    assert "at least 30 s" in finding.cause
