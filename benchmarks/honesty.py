@@ -134,8 +134,8 @@ def table(answers: Iterable[Graded]) -> list[str]:
         inputs[kind] += 1
         known[kind] += len(answer.case.shows)
         silent[kind] += len(answer.silent)
-        for finding in answer.right:
-            whole[kind, finding.confidence, True] += 1
+        for confidence in {(finding.id, finding.confidence): finding.confidence for finding in answer.right}.values():
+            whole[kind, confidence, True] += 1  # one of each id: some inputs have the same failure ten times
         for finding in answer.wrong:
             whole[kind, finding.confidence, False] += 1
     kinds = sorted(inputs, key=lambda kind: (kind == HEALTHY, kind))
