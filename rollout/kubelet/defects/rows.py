@@ -12,7 +12,7 @@ at             what must happen on the node: an ``Occasion``
 pods           the property that a pod must have: a ``PodKind``
 stops          what no longer works on the node: a ``Stops``
 remedy         what to do
-signs          how ``rollout diagnose`` sees it: the id of a finding, and words that the finding or its lines then have
+signs          how ``rollout diagnose`` sees it: the id of a finding, and words that the finding or its lines then have (all of them, with `` & `` between)
 seen           the day on which the source was read
 =============  ======================================================================================================
 

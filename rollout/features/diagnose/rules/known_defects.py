@@ -32,7 +32,8 @@ def with_defects(findings: Iterable[Finding], facts: Facts) -> Iterator[Finding]
 
 
 def _shows(finding: Finding, words: str) -> bool:
-    return words in finding.cause or any(words in line.text for line in finding.evidence)
+    texts = (finding.cause, *(line.text for line in finding.evidence))
+    return all(any(each in text for text in texts) for each in words.split(" & "))
 
 
 def versions_of(facts: Facts) -> Versions:

@@ -53,6 +53,7 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.KILL, "Killing container ", rf"{_ID}(?P<override>, but using) (?:a )?(?P<grace>-?\d+) second grace period override"),
     (Kind.KILL, "Killing container ", rf"{_ID} with (?:a )?(?P<grace>-?\d+) second grace period"),
     (Kind.KILLED, "Container ", rf"{_ID} exited normally"),
+    (Kind.UNMOUNTED, "UnmountDevice succeeded for volume ", r'"(?P<of>[^"]{1,253})"'),
     (Kind.UNMOUNTED, "UnmountVolume.TearDown succeeded for volume ", r'"[^"]{1,512}" \(OuterVolumeSpecName: "(?P<of>[^"]{1,253})"'),
     (Kind.EVICTS, "eviction manager: must evict pod(s) to reclaim ", r"\S+"),
     (Kind.PULL_FAILED, "Pull image ", rf"{_IMAGE} failed: (?P<error>.*)"),

@@ -37,6 +37,13 @@ def test_without_a_version_it_is_what_to_fetch() -> None:
     assert "`rollout explain containerd-short-deadline`" in cut.fetch_next
 
 
+def test_a_pull_that_another_program_cancelled_asks_for_no_version_of_it() -> None:
+    cut = 'Cancel pulling image "reg.example/big:1" because of no progress for 1m0s, latest progress: "5f70: Verifying Checksum "'
+    finding = found(lines(klog(0, "Version: v1.20.2"), klog(60, cut, "E")))["pull-progress-deadline"]
+    assert "dockershim-verify-cut" in finding.cause
+    assert "containerd" not in finding.fetch_next
+
+
 def test_the_version_of_another_node_counts_for_nothing() -> None:
     other = started("v1.7.3", "n2")
     cut = found(lines(other, journal(CUT, 60, "containerd[7]", "n1")))["pull-progress-deadline"]
