@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
-from rollout.features.diagnose.rules.finding import Confidence, Finding, ProposalTarget
+from rollout.features.diagnose.rules.finding import Confidence, Finding, ProposalTarget, nodes_of, proof, since
 from rollout.features.diagnose.rules.pull_queue import per_registry, queue_finding
 from rollout.features.diagnose.rules.pulls import BEHIND, HUNG, TOGETHER, WAITED, Pull, ends_of
 
@@ -53,8 +53,14 @@ def hanging_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget
         hung = [each for each in open_ if last[place[1]] - each.start >= HUNG]
         if len(hung) <= BEHIND or len({pull.image for pull in hung}) <= 1:
             hung = [pull for pull in hung if pull.queued and pull.waits and pull.image not in failed]
-        if not hung or any(pull.end > hung[0].start + WAITED for pull in ended[place]):
-            continue  # others end meanwhile: there is no one queue
+        if not hung:
+            continue
+        beside = next((pull for pull in ended[place] if pull.end > hung[0].start + WAITED), None)
+        if beside is not None:  # others end meanwhile: there is no one queue
+            alone = [pull for pull in hung if pull.queued and pull.waits and pull.image not in failed]
+            if alone:
+                yield _slow(alone, beside, last[place[1]])
+            continue
         yield _finding(hung, runtime.get(place), last[place[1]], target)
 
 
@@ -131,6 +137,26 @@ def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, ta
     )
     sure = Confidence.CERTAIN if certain else Confidence.LIKELY
     return queue_finding(sure, [front, *_lines(behind)], cause, target, fetch, registries)
+
+
+def _slow(open_: Sequence[_Open], beside: Pull, last: float) -> Finding:
+    """Pulls that their pods still wait for, while another one ended."""
+    more = f" The same holds for {counted(len(open_) - 1, 'more pull')}." if len(open_) > 1 else ""
+    cause = (
+        f"the pull of {open_[0].image} began {seconds_text(last - open_[0].start)} before the end of what was read and has not ended: it is slow, or it "
+        f"hangs. That of {beside.image} ended meanwhile, so no queue of one pull holds it.{more}"
+    )
+    lines = [*_lines(open_), *beside.facts]
+    fetch = "the runtime's log of that pull, with what it has read; a timed pull of the image on the node: rollout diagnose probe"
+    return Finding(
+        "registry-slow",
+        Confidence.UNKNOWN,
+        nodes_of(lines),
+        since(_lines(open_)),
+        cause,
+        proof(lines),
+        fetch_next=fetch,
+    )
 
 
 def _ago(front: Fact, last: float, hung: Iterable[_Open] = ()) -> str:

@@ -12,7 +12,7 @@ from rollout.features.diagnose.rules.facts import Facts
 from rollout.features.diagnose.rules.finding import Confidence, Finding, ProposalTarget
 from rollout.features.diagnose.rules.node_journals import journal_of
 from rollout.features.diagnose.rules.pod_status import pod_facts
-from tests.features.diagnose.rules.logs import BEGIN, NODE, event, lines, logrus
+from tests.features.diagnose.rules.logs import BEGIN, NODE, diagnosis, event, lines, logrus
 
 SLOW = "10.8.2.9:9083/ais/ais-platform:1"
 HOURS = 2 * 3600.0
@@ -121,3 +121,18 @@ def test_a_pod_that_is_not_as_the_api_writes_it_shows_nothing() -> None:
         {}, {"metadata": 1, "spec": [], "status": "x"}, {"status": {"containerStatuses": [1, {"state": {"waiting": 7}}]}},
     ]  # fmt: skip
     assert found(strange, "") == {}
+
+
+def test_a_pull_that_its_pod_waits_for_while_others_end_is_slow_and_no_queue() -> None:
+    table = (
+        "Name: big-0\nNamespace: shop\nNode: n1/10.0.0.1\nEvents:\n  Type    Reason   Age  From     Message\n  ----    ------   ----  ----     -------\n"
+        f'  Normal  Pulling  63m  kubelet  Pulling image "{SLOW}"\n'
+        '  Normal  Pulling  30m  kubelet  Pulling image "quick.example/side:1"\n'
+        '  Normal  Pulled   29m  kubelet  Successfully pulled image "quick.example/side:1"\n'
+    )
+    findings = {each.id: each for each in diagnosis(table).findings}
+    assert "serial-pull-queue" not in findings
+    slow = findings["registry-slow"]
+    assert slow.confidence is Confidence.UNKNOWN
+    assert f"the pull of {SLOW} began 1 h 3 min before the end of what was read and has not ended" in slow.cause
+    assert "That of quick.example/side:1 ended meanwhile" in slow.cause
