@@ -13,8 +13,8 @@ from typing import Any
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import read_yaml
 from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, MOST_FACTS, Fact, Kind, SourceLine
-from rollout.features.diagnose.rules.log_lines import moment
 from rollout.features.diagnose.rules.messages import container_of
+from rollout.features.diagnose.rules.moments import moment
 from rollout.features.diagnose.rules.pod_events import event_found, shows_something
 from rollout.features.diagnose.rules.pod_status import pod_facts
 from rollout.features.diagnose.rules.sieve import UnreadLines

@@ -31,8 +31,9 @@ class Kind(StrEnum):
     NODE = auto()  # node: the file's own node
     FLAG = auto()  # flag, value: a flag as a kubelet prints it at its start
     START = auto()  # version: a kubelet process started ("" if not printed)
-    FATAL = auto()  # error: why a kubelet process ended
-    EXIT = auto()  # status: systemd saw the process end
+    FATAL = auto()  # error: why a kubelet process ended; server: the same, if k3s or RKE2 ended before its kubelet
+    ERROR = auto()  # error: the last error that a kubelet logged before its process ended
+    EXIT = auto()  # status: systemd, or RKE2, saw the process end
     RESTARTS = auto()  # count: systemd's restart counter
     QUEUED = auto()  # pod, container, image: the kubelet wants an image; described: "yes" in a `describe` of the pod
     UNQUEUED = auto()  # image: the kubelet begins the pull, after its own queue

@@ -11,16 +11,18 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import LONGEST_TEXT, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.messages import QPS, found_in
-from rollout.features.diagnose.rules.sieve import CUT, JOURNAL, QUOTED, UnreadLines, text_of
+from rollout.features.diagnose.rules.moments import moment
+from rollout.features.diagnose.rules.sieve import CUT, JOURNAL, OF_K0S, QUOTED, Kept, UnreadLines, label_of, text_of
+from rollout.features.diagnose.rules.wrapped_fields import as_logrus
 
 _KLOG = re.compile(
     r"(?:\d{4}-\d\d-\d\dT\S{1,40} std(?:err|out) [FP] |[IWEF]?[\d .:]{1,40})??"
@@ -31,6 +33,8 @@ _LOGRUS = re.compile(r'time="(?P<time>[^"]+)" level=(?P<level>\w+) msg=(?P<msg>"
 _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
 _CUT = re.compile(CUT.pattern.decode())
 _PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|&?\{[^}]{0,4096}\}|\[[^\]]{0,4096}\]|\S*)')
+
+_MICROSECONDS = re.compile(r'"__REALTIME_TIMESTAMP" ?: ?"(\d{10,17})"|"ts" ?: ?(\d{10,16})')
 
 
 _OF_LOGRUS = ("error", "host", "version")
@@ -69,18 +73,37 @@ class LogReader:
         if line.startswith("{"):
             yield from self._json(_Head(), number, line, line)
             return
+        head, rest = self._prefix(line)
+        yield from self._rest(head, number, rest, line)
+
+    def time_of(self, midnight: float | None, content: bytes) -> float | None:
+        """The time of a line, without its facts: that of its journal, which no author of a text has written, before its own."""
+        line, self._midnight = text_of(content), midnight
+        if line.startswith("{"):
+            micro = _MICROSECONDS.search(line)
+            return _json_time(int(micro[1]) / 1e6 if micro[1] else int(micro[2])) if micro else None
+        head, rest = self._prefix(line)
+        klog, logrus = _KLOG.match(rest), _LOGRUS.match(rest)
+        if head.at is not None:
+            return head.at
+        if klog is not None:
+            return self._time(None, _seconds_of_day(klog))
+        return moment(logrus["time"]) if logrus is not None else None
+
+    def _prefix(self, line: str) -> tuple[_Head, str]:
+        """That of a journal, and what is behind it."""
         head, rest = _Head(), line
         if journal := _JOURNAL.match(line):
-            head = _Head(journal["node"], known=True)
+            head = _Head(journal["node"].replace("-", "") and journal["node"], known=True)
             if journal["iso"]:
-                head.at = moment(journal["iso"])
+                head.at = moment(f"{journal['iso']}{_hours_and_minutes(journal['zone'])}")
             elif journal["unix"]:
                 head.at = float(journal["unix"])
             elif journal["time"]:
                 hours, minutes, seconds = journal["time"].split(":")
                 head.at = self._time(None, int(hours) * 3600 + int(minutes) * 60 + float(seconds))
             rest = line[journal.end() :]
-        yield from self._rest(head, number, rest, line)
+        return head, rest
 
     def _time(self, outer: float | None, seconds: float) -> float | None:
         """Of a line without a year. ``outer``: journald's time of the same line."""
@@ -94,12 +117,20 @@ class LogReader:
     def _rest(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
         """A message behind the prefix of a journal, or a line without one."""
         if klog := _KLOG.match(rest):
-            head.at = self._time(head.at, int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6)
+            head.at = self._time(head.at, _seconds_of_day(klog))
             head.fatal = klog[1] == "F"
-            yield from self._message(head, number, rest[klog.end() :], line)
+            message = rest[klog.end() :]
+            facts = list(self._message(head, number, message, line))
+            if not facts and klog[1] == "E" and label_of(message.encode(), 0) is None:
+                where = SourceLine(self.file, number, line[:LONGEST_TEXT])
+                facts = [Fact(Kind.ERROR, head.at, head.node, self.file, where, {"error": printable(message, 300)})]
+            yield from facts
         elif logrus := _LOGRUS.match(rest):
             own = moment(logrus["time"])
             head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
+            if OF_K0S.decode() in logrus["rest"]:
+                yield from self._rest(replace(head, known=True), number, unquoted(logrus["msg"]), line)
+                return
             keys = keys_of(logrus["rest"])
             for fact in self._found(head, number, unquoted(logrus["msg"]), None, line):
                 known = {name: keys[name] for name in _OF_LOGRUS if name in keys and fact[name] in ("", "failed")}
@@ -137,6 +168,8 @@ class LogReader:
                 message,
                 message,
             )
+        elif {"level", "msg", "time"} <= set(document):
+            yield from self._rest(head, number, as_logrus(document), line)
         else:
             head.at = _json_time(document.get("ts")) or head.at
             keys = {key: _text(value) for key, value in document.items() if key not in ("ts", "caller", "msg", "v")}
@@ -161,6 +194,18 @@ class LogReader:
             yield Fact(Kind.FATAL, head.at, head.node, self.file, where, {"error": printable(message, 300)})
 
 
+def newest_first(sample: Sequence[Kept]) -> bool:
+    """Whether a file has its newest lines first, as consoles of clouds and ``journalctl -r`` print them."""
+    reader = LogReader("")
+    times = [at for each in sample if (at := reader.time_of(*each[1:])) is not None]
+    later = sum(second > first for first, second in pairwise(times))
+    return sum(second < first for first, second in pairwise(times)) > later
+
+
+def _seconds_of_day(klog: re.Match[str]) -> float:
+    return int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6
+
+
 def _moved(inner: float, outer: float) -> float:
     """The program's own time of a line, in the zone and the year of journald's."""
     return inner + round((outer - inner) / _ZONES) * _ZONES
@@ -183,20 +228,9 @@ def unquoted(text: str) -> str:
         return text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
 
 
-def moment(text: str) -> float | None:
-    """RFC 3339 or journald's ``short-iso``; ``None`` if it is neither. Digits after microseconds are dropped."""
-    match = _TIME.fullmatch(text)
-    if match is None:
-        return None
-    zone = "+00:00" if match[3] in ("Z", "") else f"{match[3][:3]}:{match[3][-2:]}"
-    fraction = (match[2] or "")[:7]
-    with suppress(ValueError):
-        seconds = datetime.fromisoformat(match[1] + zone).timestamp()
-        return seconds + (float("0" + fraction.replace(",", ".")) if len(fraction) > 1 else 0.0)
-    return None
-
-
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)([.,]\d+)?(Z|[+-]\d\d:?\d\d|)")
+def _hours_and_minutes(zone: str | None) -> str:
+    """``-03`` of a zone without a name; ``""`` for one with a name: its lines are read as UTC."""
+    return "" if zone is None else f"{zone}00" if len(zone) == 3 else zone
 
 
 def _json_time(value: object) -> float | None:
@@ -214,6 +248,8 @@ def _text(value: object) -> str:
         return value
     if isinstance(value, dict) and {"name", "namespace"} <= set(value):
         return f"{value['namespace']}/{value['name']}"
+    if isinstance(value, dict) and {"Type", "ID"} == set(value):
+        return f"{value['Type']}://{value['ID']}"
     if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
         return "[" + ",".join(_text(entry) for entry in value) + "]"
     return "" if value is None else str(value) if isinstance(value, int | float) else json.dumps(value)

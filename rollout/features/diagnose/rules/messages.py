@@ -41,7 +41,13 @@ _ID = r'(?:\{"(?P<scheme>\w+)" "(?P<id>[0-9a-f]{6,64})"\}|"(?P<scheme2>\w[\w.-]*
 _POD = r'"(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)"'
 _IMAGE = r'"(?P<image>[^"]+)"'
 
-# Words of kubelets up to 1.20, and of systemd: the beginning of a message, and the whole of it.
+_UNITS = (
+    "kubelet", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "snap.microk8s.daemon-kubelite", "snap.microk8s.daemon-kubelet",
+    "snap.kubelet-eks.daemon",
+)  # fmt: skip
+"""Units of systemd that run a kubelet: of packages; k3s and RKE2, which run it in or under their own process; snaps."""
+
+# Words of kubelets up to 1.20, of k3s and RKE2, and of systemd: the beginning of a message, and the whole of it.
 _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.ARRIVED, 'SyncLoop (ADD, "api")', rf': {_POD}$'),  # a kubelet that starts lists all pods of its node
     (Kind.DELETED, 'SyncLoop (DELETE, "api")', rf': {_POD}'),
@@ -64,8 +70,13 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.NODE, "Attempting to register node ", r"(?P<node>[\w.-]+)"),
     (Kind.FATAL, "Error: failed to parse kubelet flag", r"(?P<error>.*)"),
     (Kind.FATAL, "panic: ", r"(?P<error>.*)"),
-    (Kind.EXIT, "kubelet.service: Main process exited", r", code=\w+, status=(?P<status>\S+)"),
-    (Kind.RESTARTS, "kubelet.service: Scheduled restart job", r", restart counter is at (?P<count>\d+)"),
+    (Kind.FATAL, "starting kubernetes: ", r"(?P<error>(?P<server>.*))"),  # k3s and RKE2, pkg/cli/server: level=fatal
+    (Kind.EXIT, "Kubelet exited: exit status ", r"(?P<status>\d+)"),  # RKE2, pkg/podexecutor and pkg/pebinaryexecutor
+    *(
+        (Kind.EXIT, f"{unit}.service: {main} process exited", r", code=\w+, status=(?P<status>\S+)")
+        for unit in _UNITS for main in ("Main", "main")  # systemd up to 219 writes it small
+    ),
+    *((Kind.RESTARTS, f"{unit}.service: Scheduled restart job", r", restart counter is at (?P<count>\d+)") for unit in _UNITS),
 )  # fmt: skip
 _IN_WORDS = (
     *((kind, begins, rest, "") for kind, begins, rest in _WORDS),
@@ -194,13 +205,28 @@ def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
     if _CGROUP in text:
         yield BareFact(Kind.CGROUP_V1, {"error": text[text.index(_CGROUP) :]})
     if message in ("command failed", "Failed to run kubelet"):
-        yield BareFact(Kind.FATAL, {"error": keys.get("err", "")})
+        yield BareFact(Kind.FATAL, {"error": keys.get("err", "").removeprefix(_RUN)})
     elif message.startswith(("failed to run Kubelet: ", "Failed to run kubelet: ")):
         yield BareFact(Kind.FATAL, {"error": message.partition(": ")[2]})
 
 
 _OLD_SYNC = re.compile(r"Error syncing pod [^ ]{1,64} \(\"[^\"]{1,400}\"\), skipping: ")
 _SKIPPING = re.compile(r"[Ss]kipping pod synchronization - ")
+_EXITED = re.compile(r"(?:Shutdown request received: )?\"?kubelet (?:exited|panic): (?P<error>.+)")
+_RUN = "failed to run Kubelet: "
+
+
+def _exited(message: str, _keys: Fields) -> Iterator[BareFact]:
+    """The kubelet in the process of k3s: pkg/daemons/executor/embed.go. One that is stopped ends with no error."""
+    match = _EXITED.match(message)
+    if match is None or match["error"].strip('"') in ("<nil>", "context canceled"):
+        return
+    error = match["error"].removeprefix(_RUN)
+    if _CGROUP in error:
+        yield BareFact(Kind.CGROUP_V1, {"error": error[error.index(_CGROUP) :]})
+    yield BareFact(Kind.FATAL, {"error": error})
+
+
 _HOLDING = ("CreatePodSandbox", "unmounted volumes", "unattached volumes")
 
 
@@ -361,7 +387,7 @@ def _event(_message: str, keys: Fields) -> Iterator[BareFact]:
 
 def _pleg_died(_message: str, keys: Fields) -> Iterator[BareFact]:
     event = keys.get("event", "")
-    if "ContainerDied" in event and (match := re.search(r'"?Data"?:"?([0-9a-f]{6,})', event)):
+    if "ContainerDied" in event and (match := re.search(r'"?Data"?: ?"?([0-9a-f]{6,})', event)):
         yield BareFact(Kind.DIED, {"pod": keys.get("pod", ""), "id": match[1]})
 
 
@@ -392,6 +418,9 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("failed to run Kubelet: ", _errors),
     ("Failed to run kubelet", _errors),
     ("kubelet is configured to not run", _errors),
+    ("kubelet exited: ", _exited),
+    ("kubelet panic: ", _exited),
+    ("Shutdown request received: ", _exited),
     *((begins, _ended_by) for begins in _ENDED_BY),
     *((begins, _sync) for begins in ('[failed to "Kill', 'failed to "Kill')),
     ("Container runtime sanity check failed", _unsound),
@@ -444,6 +473,7 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "Skipping pod synchronization": _STATE_WORDS,
     "Node became not ready": _STATE_WORDS,
     'Pod "': ("fully terminated",),
+    "Shutdown request received: ": ("kubelet exited: ",),
     "Killing container ": ("grace period",),
     "Container ": ("exited normally",),
     **{

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from rollout.core.text.terminal import counted, printable
 from rollout.features.diagnose.rules.facts import API_CLOCK, Facts, Kind
-from rollout.features.diagnose.rules.log_lines import moment
+from rollout.features.diagnose.rules.moments import moment
 from rollout.features.diagnose.rules.reading import FileReading
 from rollout.kubelet.runtimes.known import DAEMONS
 

@@ -23,6 +23,8 @@ LOOP = 3
 """Failed starts in a row that make a loop. One or two are a mistake that was corrected."""
 APART = 90.0
 """Seconds between two failed starts of a loop. The packages have ``RestartSec=10``, and a start takes up to a minute."""
+AHEAD = 5.0
+"""Seconds of systemd between the last line of a process and the line about its end. Its time may be a second early: it is in whole seconds."""
 AFTER_START = 120.0
 """Seconds after a start in which a kubelet admits the pods of its node again."""
 
@@ -52,20 +54,45 @@ def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
             explained.add((run[0].node, run[0].clock))
             yield _loop(run, target)
     exits = [fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/")]
+    errors = facts.of(Kind.ERROR)
     for ended in _by_node(exits):
         for run in _runs(ended):
             if (run[0].node, run[0].clock) not in explained:
-                cause = f"the kubelet ended {counted(len(run), 'time')} soon after its start, with status {run[-1]['status']}. systemd starts it again for ever."
-                fetch = "the kubelet's own lines before one of these ends: journalctl -u kubelet"
-                yield Finding(
-                    "kubelet-crash-loop",
-                    Confidence.LIKELY,
-                    nodes_of(run),
-                    since(run),
-                    cause,
-                    proof(run),
-                    fetch_next=fetch,
-                )
+                yield _unexplained_loop(run, _last_errors(run, errors))
+
+
+def _last_errors(ends: Sequence[Fact], errors: Iterable[Fact]) -> list[Fact]:
+    """The error ahead of each end; ``[]`` if an end has none, or another one than the others."""
+    here = [each for each in errors if (each.node, each.clock) == (ends[0].node, ends[0].clock) and each.at is not None]
+    times = [each.at or 0.0 for each in here]
+    last = []
+    for end in ends:
+        before = bisect_right(times, (end.at or 0.0) + 1) - 1
+        if before < 0 or (end.at or 0.0) - times[before] > AHEAD:
+            return []
+        last.append(here[before])
+    return last if len({_reason(each) for each in last}) == 1 else []
+
+
+def _unexplained_loop(run: list[Fact], errors: list[Fact]) -> Finding:
+    """Only systemd shows the ends. The last error ahead of each of them may be the reason."""
+    status = f"with status {run[-1]['status']}" if "/" in run[-1]["status"] else f"with exit status {run[-1]['status']}"
+    cause = (
+        f"the kubelet ended {counted(len(run), 'time')} soon after its start, {status}. It is started again for ever."
+    )
+    fetch = "the kubelet's own lines before one of these ends: journalctl -u kubelet"
+    if errors:
+        cause += f" The last error before each end: {printable(errors[-1]['error'], 240)}."
+        fetch = "all lines of the kubelet between a start and its end: this error is of no form that rollout knows"
+    return Finding(
+        "kubelet-crash-loop",
+        Confidence.LIKELY,
+        nodes_of(run),
+        since(run),
+        cause,
+        proof([*errors[-1:], *run]),
+        fetch_next=fetch,
+    )
 
 
 def _runs(deaths: Sequence[Fact]) -> Iterator[list[Fact]]:
@@ -90,6 +117,8 @@ def _reason(fact: Fact) -> str:
 def _loop(run: list[Fact], target: ProposalTarget) -> Finding:
     nodes, error = nodes_of(run), printable(run[-1]["error"].strip(": "), 240)
     cause = f"the kubelet does not start: {counted(len(run), 'attempt')}, each ended by: {error}."
+    if run[-1]["server"]:
+        cause = f"the process of k3s or RKE2 ends before its kubelet runs: {counted(len(run), 'attempt')}, each ended by: {error}."
     flag = _UNKNOWN_FLAG.search(error)
     if flag:
         cause += (

@@ -11,6 +11,7 @@ header and a time, that no field of the log tells from one of the kubelet's own:
 The end of such a message proves nothing: its author may write another one ahead of it, and journald may drop it. So every line
 behind the first one counts as his, until the message cannot be longer, or until journald's times show that it is over: journald
 gives each line the time when it came. A file without these times is judged by its bytes alone.
+Where the newest line of a file is the first, the lines ahead of the message's first one count.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ TOGETHER = 1.0
 _DAY = 86_400
 MOST_RANGES = 10_000
 """Ranges of lines that are told apart. Older ones become one, with the lines between them."""
+MOST_LINES, MOST_SECONDS = 20_000, 20
+"""How far ahead of its first line a message may reach where the newest line is the first."""
 MOST_WRITERS = 64
 """Processes that are told apart by journald's times."""
 
@@ -72,6 +75,10 @@ class OthersText:
     """Bytes that a message without a time may still have."""
     _messages: dict[bytes, _Message] = field(default_factory=dict)
     """Those with a time, by their writers."""
+    _timed: dict[tuple[bytes, int], int] = field(default_factory=dict)
+    """The lines that open a message, by writer and second: their numbers."""
+    _untimed: list[int] = field(default_factory=list)
+    _many: bool = False
     _firsts: list[int] = field(default_factory=list)
     _lasts: list[int] = field(default_factory=list)
 
@@ -83,8 +90,9 @@ class OthersText:
         here = _parted(line)
         inside = self._inside(here)
         if inside:
-            self._add(number)
+            self.add(number)
         if may_open and (most := _may_print(here.text)):
+            self._opens(number, here)
             if here.writer is None or (here.writer not in self._messages and len(self._messages) >= MOST_WRITERS):
                 self._left = max(self._left, most)
             else:
@@ -95,6 +103,26 @@ class OthersText:
     def holds(self, number: int) -> bool:
         at = bisect_right(self._firsts, number) - 1
         return at >= 0 and number <= self._lasts[at]
+
+    def may_be_ahead_of(self, number: int, line: bytes) -> bool:
+        """In a file with the newest line first the text of others stands ahead of the line that opens its message."""
+        here = _parted(line)
+        after = bisect_right(self._untimed, number)
+        if self._many or (after < len(self._untimed) and self._untimed[after] - number <= MOST_LINES):
+            return True
+        if here.writer is None:
+            return bool(self._timed)
+        last = int(here.second)
+        seconds = (each % _DAY for each in range(last - MOST_SECONDS, last + 1))
+        return any(self._timed.get((here.writer, second), 0) > number for second in seconds)
+
+    def _opens(self, number: int, here: _Line) -> None:
+        if len(self._timed) + len(self._untimed) >= MOST_RANGES:
+            self._many = True
+        elif here.writer is None:
+            self._untimed.append(number)
+        else:
+            self._timed[here.writer, int(here.second)] = number
 
     def _inside(self, here: _Line) -> bool:
         """A line with a time belongs to no message of another writer; one without a time may belong to any."""
@@ -112,7 +140,10 @@ class OthersText:
             message.second = here.second if here.writer else message.second
         return inside
 
-    def _add(self, number: int) -> None:
+    def add(self, number: int) -> None:
+        """A line of others; in the order of their numbers."""
+        if self._lasts and number <= self._lasts[-1]:
+            return
         if self._lasts and self._lasts[-1] == number - 1:
             self._lasts[-1] = number
             return

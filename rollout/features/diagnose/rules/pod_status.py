@@ -11,7 +11,7 @@ from typing import Any
 
 from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, BareFact, Fact, Kind, SourceLine
-from rollout.features.diagnose.rules.log_lines import moment
+from rollout.features.diagnose.rules.moments import moment
 from rollout.features.diagnose.rules.pod_events import is_rejection
 from rollout.features.diagnose.rules.troubles import troubles_in
 

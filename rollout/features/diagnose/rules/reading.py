@@ -11,9 +11,11 @@ from itertools import chain
 from rollout.features.diagnose.rules.event_lists import DocumentReader
 from rollout.features.diagnose.rules.event_tables import TableReader
 from rollout.features.diagnose.rules.facts import Fact
-from rollout.features.diagnose.rules.log_lines import LogReader
+from rollout.features.diagnose.rules.log_lines import LogReader, newest_first
 from rollout.features.diagnose.rules.others_text import OthersText
 from rollout.features.diagnose.rules.sieve import Sieve, UnreadLines, text_of
+from rollout.features.diagnose.rules.wrapped_documents import Wrapped, reader_of
+from rollout.features.diagnose.rules.wrapped_lines import AS_THEY_ARE, unwrapped
 
 BOM = b"\xef\xbb\xbf"
 """What some programs write in front of UTF-8."""
@@ -24,7 +26,10 @@ _JSON_LIST = re.compile(rb'\s*[{\[][^\x00]{0,4000}?"(?:items|apiVersion|involved
 _MAY_BE_A_TABLE = re.compile(
     rb"\s*(?:Name:|LAST SEEN|NAMESPACE|Type\s|Normal\s|Warning\s|(?:[a-z\d-]+\s+)?[\dydhms]+(?: \([^)]*\))?\s+(?:Normal|Warning)\s)"
 )
-_OF_A_LOG = (b'"ts"', b'"MESSAGE"', b'"__REALTIME')
+_OF_A_LOG = (
+    b'"ts"', b'"MESSAGE"', b'"__REALTIME', b'"textPayload"', b'"jsonPayload"', b'"_source"', b'"ingestionTime"', b'"resultType"',
+    b'"@message"', b'"SyslogMessage"', b'"_raw"', b'"logRecords"',
+)  # fmt: skip
 _YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
 
 
@@ -42,6 +47,7 @@ class FileReading:
     blank: int = 0
     unit: str = "line"
     last: Fact | None = None
+    _damaged: UnreadLines = field(default_factory=UnreadLines)
 
     def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
         """The facts of a file, given as its lines in pieces of at most ``PIECE`` bytes."""
@@ -49,7 +55,8 @@ class FileReading:
         if first:
             first[0] = first[0].removeprefix(BOM)
         head = b"".join(first)[:8192]
-        if b"\x00" in head:
+        wrapped = reader_of(head)
+        if b"\x00" in head and wrapped is None:
             wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
             self.notes = ("it is UTF-16: iconv -f UTF-16 -t UTF-8" if wide else "it is a binary file, not a log",)
             return
@@ -58,8 +65,11 @@ class FileReading:
             yield from self._document(DocumentReader(self.file, latest.timestamp()), everything, in_json=True)
         elif _YAML_LIST.match(head):
             yield from self._document(DocumentReader(self.file, latest.timestamp()), everything, in_json=False)
+        elif wrapped is not None:
+            self.unit = "record"
+            yield from self._log(wrapped(everything, self._note), latest)
         else:
-            yield from self._log(everything, latest)
+            yield from self._log(_unwrapped(everything), latest)
         if not self.read - self.blank:
             self.notes = ("no line of it is of a form that is known",) if self.unread.lines else ("it is empty",)
 
@@ -69,10 +79,18 @@ class FileReading:
         if reader.unread.lines and in_json:
             self.notes = (f"its end is missing; {reader.read} whole events of it were read",)
 
-    def _log(self, pieces: Iterable[bytes], latest: datetime) -> Iterator[Fact]:
+    def _note(self, number: int, why: str) -> None:
+        """Of a document: what cannot be read."""
+        self._damaged = self._damaged.and_(self.file, number, why)
+
+    def _log(self, lines: Iterable[Wrapped], latest: datetime) -> Iterator[Fact]:
         sieve, table, rows, others = Sieve(self.file, latest), TableReader(self.file), 0, OthersText()
-        for number, line in _lines(pieces):
+        sieve.backwards = newest_first
+        for number, line, of_container in lines:
             of_others = others.take(number, line)
+            if of_container:
+                of_others = True
+                others.add(number)
             if (table.inside or _MAY_BE_A_TABLE.match(line)) and (
                 facts := table.line(number, text_of(line))
             ) is not None:
@@ -84,23 +102,25 @@ class FileReading:
             sieve.take(number, line, of_others=of_others)
         reader = LogReader(self.file, sieve.zone or 0.0)
         for number, midnight, line in sieve.kept():
-            of_others = others.holds(number)
+            of_others = others.holds(number) or (sieve.newest_first and others.may_be_ahead_of(number, line))
             for fact in reader.line(number, midnight, line):
                 yield replace(fact, of_others=True) if of_others else fact
         self.last = _last(self.file, sieve)
-        if reader.years:
+        if reader.years and not sieve.year:
             told = " and ".join(map(str, sorted(reader.years)))
             self.notes = (f"its lines have no year: {told} is by the time of the file",)
-        self.unread, self.left_out = sieve.unread.and_those(reader.unread), sieve.left_out
+        self.unread = sieve.unread.and_those(reader.unread).and_those(self._damaged)
+        self.left_out = sieve.left_out
         self.read = sieve.read + rows - reader.unread.lines
 
 
 def _last(file: str, sieve: Sieve) -> Fact | None:
-    """The last line of a known form, if it has a time."""
-    if sieve.last is None:
+    """The newest line of a known form, if it has a time."""
+    newest = sieve.newest()
+    if newest is None:
         return None
     reader = LogReader(file, sieve.zone or 0.0)
-    for _ in reader.line(*sieve.last):
+    for _ in reader.line(*newest):
         pass
     return reader.latest if reader.latest is not None and reader.latest.at is not None else None
 
@@ -113,6 +133,16 @@ def _some(pieces: Iterator[bytes]) -> Iterator[bytes]:
         size += len(piece)
         if size >= 4096:
             return
+
+
+def _unwrapped(pieces: Iterable[bytes]) -> Iterator[Wrapped]:
+    """The lines of a log; most of them have no wrapper, and that is seen by their first byte."""
+    for number, line in _lines(pieces):
+        if line[0] in AS_THEY_ARE or line.startswith(b"time="):
+            yield number, line, False
+        else:
+            for inner, of_container in unwrapped(line):
+                yield number, inner, of_container
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

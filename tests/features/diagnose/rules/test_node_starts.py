@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rollout.features.diagnose.rules.finding import Confidence
-from tests.features.diagnose.rules.logs import NODE, event, event_list, found, journal, klog, lines, pulls
+from tests.features.diagnose.rules.logs import (
+    BEGIN,
+    NODE,
+    event,
+    event_list,
+    found,
+    journal,
+    klog,
+    lines,
+    logrus,
+    pulls,
+)
 
 CGROUP = "kubelet is configured to not run on a host using cgroup v1. cgroup v1 support is unsupported and will be removed in a future release"
 PLEG = "PLEG is not healthy: pleg was last seen active 3m15.79s ago; threshold is 3m0s"
@@ -42,6 +55,127 @@ def test_a_loop_has_its_reason(end: str, level: str, reason: str) -> None:
     assert "4 attempts" in loop.cause
     assert reason in loop.cause
     assert loop.nodes == (NODE,)
+
+
+def of_k3s(message: str, times: int = 4, level: str = "fatal", unit: str = "k3s", every: int = 11) -> str:
+    """A unit that ends again and again, as k3s and RKE2 log it."""
+    end = f"{unit}.service: Main process exited, code=exited, status=1/FAILURE"
+    every_ = range(0, times * every, every)
+    return lines(
+        *(
+            line
+            for at in every_
+            for line in (journal(logrus(at, message, level), at, f"{unit}[7]"), journal(end, at, "systemd[1]"))
+        )
+    )
+
+
+@pytest.mark.parametrize("unit", ["k3s", "k3s-agent", "rke2-server"])
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("kubelet exited: failed to parse kubelet flag: unknown flag: --cni-bin-dir", "does not have the flag --cni-bin-dir"),
+        ("kubelet exited: failed to run Kubelet: failed to create kubelet: open /dev/kmsg: no such file or directory", "each ended by: failed to create kubelet: open /dev/kmsg"),
+        ("kubelet panic: runtime error: index out of range [3]", "each ended by: runtime error: index out of range [3]"),
+        ("Shutdown request received: kubelet exited: failed to run Kubelet: x", "each ended by: x."),
+        ("starting kubernetes: preparing server: creating storage endpoint: building kine: Error 1071", "the process of k3s or RKE2 ends before its kubelet runs: 4 attempts"),
+    ],
+)  # fmt: skip
+def test_a_kubelet_inside_of_k3s(message: str, reason: str, unit: str) -> None:
+    (loop,) = found(of_k3s(message, unit=unit)).values()
+    assert (loop.id, loop.confidence, loop.nodes) == ("kubelet-crash-loop", Confidence.CERTAIN, (NODE,))
+    assert reason in loop.cause
+
+
+@pytest.mark.parametrize("end", ["<nil>", "context canceled"])
+def test_a_k3s_that_is_stopped_has_no_reason(end: str) -> None:
+    (loop,) = found(of_k3s(f"kubelet exited: {end}", unit="k3s")).values()
+    assert loop.confidence is Confidence.LIKELY, "only systemd shows the ends"
+
+
+def test_k3s_on_cgroup_v1() -> None:
+    assert set(found(of_k3s(f"kubelet exited: failed to run Kubelet: {CGROUP}"))) == {
+        "cgroup-v1-refused",
+        "kubelet-crash-loop",
+    }
+
+
+def test_the_kubelet_under_rke2_has_its_reason_in_a_file_of_its_own() -> None:
+    ends = lines(
+        *(journal(logrus(at, "Kubelet exited: exit status 1", "error"), at, "rke2-agent[7]") for at in range(0, 20, 5))
+    )
+    (loop,) = found(ends).values()
+    assert (loop.confidence, "with exit status 1" in loop.cause) == (Confidence.LIKELY, True)
+    of_kubelet = lines(*(klog(at, BAD, "E") for at in range(0, 20, 5)))
+    assert found(of_kubelet)["kubelet-crash-loop"].confidence is Confidence.CERTAIN
+
+
+def test_systemd_up_to_219_writes_main_small() -> None:
+    end = "kubelet.service: main process exited, code=exited, status=255/n/a"
+    (loop,) = found(lines(*(journal(end, at, "systemd[1]") for at in range(0, 40, 10)))).values()
+    assert "with status 255/n/a" in loop.cause
+
+
+def unknown_ends(*reasons: str, ahead: float = 0.2) -> list[str]:
+    end = "kubelet.service: Main process exited, code=exited, status=1/FAILURE"
+    return [
+        line
+        for number, reason in enumerate(reasons)
+        for line in (
+            journal(klog(number * 11 + 9 - ahead, '"Connecting to the moon" err="busy"', "E"), number * 11 + 8),
+            journal(klog(number * 11 + 9, reason, "E"), number * 11 + 9),
+            journal(klog(number * 11 + 9, '"Shutting down"'), number * 11 + 9),
+            journal(end, number * 11 + 10, "systemd[1]"),
+        )
+    ]
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_reason_of_no_known_form_is_the_last_error_ahead_of_each_end(newest_first: bool) -> None:
+    text = unknown_ends(*['"Failed to frobnicate" err="no such frob: 4711"'] * 4)
+    (loop,) = found(lines(*(text[::-1] if newest_first else text))).values()
+    assert loop.confidence is Confidence.LIKELY
+    assert 'The last error before each end: "Failed to frobnicate" err="no such frob: 4711".' in loop.cause
+    assert "of no form that rollout knows" in loop.fetch_next
+
+
+def test_errors_that_differ_or_are_old_are_no_reason() -> None:
+    (loop,) = found(lines(*unknown_ends('"a" err="x"', '"b" err="y"', '"c" err="z"'))).values()
+    assert "last error" not in loop.cause
+    late = lines(
+        *(
+            journal("kubelet.service: Main process exited, code=exited, status=1/FAILURE", 60 + at, "systemd[1]")
+            for at in range(0, 40, 10)
+        )
+    )
+    (loop,) = found(lines(journal(klog(0, '"a" err="x"', "E"), 0)) + late).values()
+    assert "last error" not in loop.cause
+
+
+STARTS_AGAIN = (
+    '"Failed to start ContainerManager" err="Failed to enforce Kube Reserved Cgroup Limits"',
+    '"Failed to start cAdvisor" err="inotify_init: too many open files"',
+    '"Failed to load kubelet config file" err="failed to load Kubelet config file /x: no such file" path="/x"',
+    '"Failed to parse kubelet flag" err="unknown flag: --x"',
+    '"Failed to validate kubelet configuration" err="invalid configuration: x" path="/x"',
+    '"Failed to set feature gates from initial flags-based config" err="unrecognized feature gate: X"',
+    '"Failed to construct kubelet dependencies" err="unable to load client CA file"',
+)
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["keys", "JSON"])
+@pytest.mark.parametrize("message", STARTS_AGAIN)
+def test_the_error_above_the_status_is_the_reason(message: str, as_json: bool) -> None:
+    """From 1.21 on a kubelet logs why it ends as an error, not as a fatal line."""
+    name, error = message[1:].split('" err="', maxsplit=1)[0], message.split('err="')[1].split('"', maxsplit=1)[0]
+
+    def line(at: float) -> str:
+        body = {"ts": (BEGIN.timestamp() + at) * 1000, "caller": "app/server.go:1", "msg": name, "err": error}
+        return json.dumps(body, separators=(",", ":")) if as_json else klog(at, message, "E")
+
+    (loop,) = found(lines(*(journal(line(at), at) for at in range(0, 44, 11)))).values()
+    assert loop.confidence is Confidence.CERTAIN
+    assert f"each ended by: {name}: {error}." in loop.cause
 
 
 def test_a_loop_without_the_kubelets_lines() -> None:

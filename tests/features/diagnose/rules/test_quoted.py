@@ -221,6 +221,17 @@ def test_no_text_around_forged_lines_makes_them_certain(around: str, written: st
             assert each.confidence is not Confidence.CERTAIN, (each, name)
 
 
+@pytest.mark.parametrize("written", ["a journal", "JSON", "a journal whose first line is a blob"])
+@pytest.mark.parametrize("name", sample("forged backwards", sorted(FORGED), 6))
+def test_a_file_with_the_newest_line_first_makes_them_no_more_certain(name: str, written: str) -> None:
+    """The forged lines then stand ahead of the message that they are a part of."""
+    text = [*f"{OPENS}\n{FORGED[name][: 5 << 10]}".split("\n"), "x"]
+    before = [_json("x", -60)] if written == "JSON" else [journal("x", -60)]
+    lines = [*before, *WRITTEN[written](text)]
+    for each in found("\n".join(reversed(lines)) + "\n").values():
+        assert each.confidence is not Confidence.CERTAIN, (each, name)
+
+
 def test_every_line_between_is_of_others_and_ranges_without_number_are_kept() -> None:
     """10,000 messages a second apart from each other, twice as many as are told apart: the oldest are not forgotten."""
     others, number = OthersText(), 0

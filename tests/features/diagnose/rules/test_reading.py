@@ -282,18 +282,57 @@ FRONTS: dict[str, tuple[Callable[[str, float], str], float]] = {
 @pytest.mark.parametrize("form", FRONTS)
 @pytest.mark.parametrize("order", [BOTH, BOTH[::-1]], ids=["the kubelet first", "the runtime first"])
 def test_all_lines_of_a_file_are_on_one_clock(form: str, order: tuple[tuple[str, float], ...]) -> None:
-    """A node in UTC+8: the kubelet writes no zone and the runtime writes one. The file was copied three years later."""
+    """A node in UTC+8: the kubelet writes no zone and no year, and the runtime writes both. The file was copied three years later."""
     front, shift = FRONTS[form]
     facts = facts_of(*(front(line, at) for line, at in order), latest=datetime(2029, 12, 31, tzinfo=UTC))
     cut, started = sorted(facts, key=lambda fact: fact.kind is Kind.RUNTIME_STARTED)
-    years = (
-        0.0 if form in ("short-iso", "json") else datetime(2029, 11, 20, 9, tzinfo=UTC).timestamp() - BEGIN.timestamp()
-    )
-    assert cut.at == pytest.approx(BEGIN.timestamp() + shift + years + 0.25, abs=1e-5)
+    assert cut.at == pytest.approx(BEGIN.timestamp() + shift + 0.25, abs=1e-5)
     if form != "no journal":
         assert started.at == pytest.approx((cut.at or 0.0) + 4.75, abs=1e-5)
     else:
         assert started.at == BEGIN.timestamp() + 5
+
+
+OF_2024 = datetime(2024, 11, 20, 9, 0, 7, 250000, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        journal(logrus(3, "x").replace("2026", "2024"), 3, "containerd[7]"),
+        "-- Logs begin at Tue 2024-11-19 12:00:00 UTC, end at Wed 2024-11-20 10:00:00 UTC. --",
+        "-- Journal begins at Tue 2024-11-19 12:00:00 UTC, ends at Wed 2024-11-20 10:00:00 UTC. --",
+        "Log file created at: 2024/11/20 09:00:00",
+    ],
+)
+def test_the_year_of_a_file_is_that_of_a_line_that_has_one(line: str) -> None:
+    """A journal in short form that was read two years later."""
+    for texts in ((line, journal(KLOG, 7)), (journal(KLOG, 7), journal("x", 7), line)):
+        if texts[0] is line or line.startswith("Nov"):
+            cut = next(each for each in facts_of(*texts) if each.kind is Kind.PULL_CUT)
+            assert cut.at == pytest.approx(OF_2024, abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["2024-02-31", "0000-00-00"])
+def test_a_date_that_does_not_exist_is_no_year(text: str) -> None:
+    (cut,) = facts_of(f"-- Logs begin at x, end at Wed {text} 10:00:00 UTC. --", journal(KLOG, 7))
+    assert cut.at == pytest.approx(STAMP, abs=1e-5)
+
+
+def test_the_29th_of_february_stays_where_it_was_in_a_year_without_one() -> None:
+    line = KLOG.replace("1120", "0229")
+    day = logrus(0, "x").replace("2026-11-20", "2023-02-29")
+    (cut,) = [each for each in facts_of(line, day) if each.kind is Kind.PULL_CUT]
+    assert cut.at == datetime(2024, 2, 29, 9, 0, 7, 250000, tzinfo=UTC).timestamp()
+
+
+def test_a_month_of_an_unknown_language_is_learned_from_klog() -> None:
+    """Also where two languages mean two months by one word."""
+    exit_ = f"{NODE} systemd[1]: kubelet.service: Main process exited, code=exited, status=1/FAILURE"
+    facts = facts_of(
+        f"lis 20 09:00:07 {NODE} kubelet[7]: {KLOG}", f"lis 21 09:00:00 {exit_}", f"xyz 22 09:00:00 {exit_}"
+    )
+    assert [each.at for each in facts if each.kind is Kind.EXIT] == [BEGIN.timestamp() + 86_400, None]
 
 
 def test_a_page_of_words_is_no_log() -> None:

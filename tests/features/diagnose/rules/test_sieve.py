@@ -36,9 +36,9 @@ def kept(*lines: str | bytes) -> list[tuple[int, bytes]]:
 
 @given(st.sampled_from(LINES), st.sampled_from(LINES), st.integers(0, 300), st.booleans())
 def test_no_line_that_is_a_fact_is_dropped(line: str, other: str, cut: int, behind: bool) -> None:
-    """Whole, or behind the rest of a cut one."""
+    """Whole, or behind the rest of a cut one. An error of no known message is one beside the end of a process only."""
     text = other[:cut] + line if behind else line
-    facts = list(LogReader("a.log").line(1, 0.0, text.encode()))
+    facts = [each for each in LogReader("a.log").line(1, 0.0, text.encode()) if each.kind is not Kind.ERROR]
     assert not facts or kept(text)
 
 
