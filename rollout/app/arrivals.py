@@ -13,7 +13,7 @@ from rollout.app.patience import patiently
 from rollout.app.ports import Clock, Cluster
 from rollout.core.model.plan import LessRoom, PlannedNode
 from rollout.errors import RemoteError
-from rollout.kubelet.restarts.readmission import lost_text, rejected_with
+from rollout.kubelet.restarts.readmission import UNHEALTHY, lost_text, rejected_with
 
 ASK_SECONDS = 10.0
 """Seconds for one request."""
@@ -43,5 +43,5 @@ def _do_not_fit(cluster: Cluster, node: str, less: LessRoom, seconds_left: float
     lost = rejected_with(live, pods, less)
     if lost is None:
         return "the API server reports too little about it to know whether its pods would be admitted again"
-    by_change = [each for each in lost if each.by_change]
-    return f"pods arrived after the plan was made: {lost_text(by_change)}; plan again" if by_change else ""
+    arrived = [each for each in lost if each.by_change or each.reason == UNHEALTHY]
+    return f"pods arrived after the plan was made: {lost_text(arrived)}; plan again" if arrived else ""

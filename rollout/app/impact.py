@@ -15,7 +15,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Consequence, ExcludedNode, LessRoom, Plan, PlannedDrain, Remark, Standing
-from rollout.core.model.playbook import Disruption, Policy
+from rollout.core.model.playbook import GPU_LOST, Disruption, Policy
 from rollout.core.model.pods import LeavingPod, PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.plans.history import Around
@@ -31,9 +31,11 @@ from rollout.kubelet.effects.needs import told as needs_told
 from rollout.kubelet.effects.rules import accepts
 from rollout.kubelet.node import managers
 from rollout.kubelet.node.layout import KUBELET_UNITS
-from rollout.kubelet.restarts import consequences
+from rollout.kubelet.restarts import consequences, mechanics
 from rollout.kubelet.restarts.consequences import NodeImpact, Said
+from rollout.kubelet.restarts.mechanics import Harm, NodeAtWork, device_names, harms
 from rollout.kubelet.restarts.readmission import (
+    CHECKS_HEALTH,
     Rejected,
     is_less,
     less_room,
@@ -102,6 +104,26 @@ class Foresight:
         reason = f"{'; '.join(f'{each.name}: {each.text}' for each in lacking)}. `accept: [{names}]` in the playbook allows it"
         return ExcludedNode(node.name, node.rack, Standing.REFUSED, NEEDS, reason)
 
+    def for_its_containers(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | None:
+        """Refuses a node where a reload or a restart may harm running containers; ``None``: it does not, or it is accepted."""
+        found = [
+            each
+            for each in self._harms(node, snapshot, proposal)
+            if each.verdict is NeedVerdict.REFUSED and each.name not in self.policy.accepted
+        ]
+        if not found:
+            return None
+        return ExcludedNode(node.name, node.rack, Standing.REFUSED, found[0].name, mechanics.refusal(found))
+
+    def takes_devices(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> bool:
+        """Whether the change itself may take devices from containers that run on the node."""
+        return any(each.takes_devices for each in self._harms(node, snapshot, proposal))
+
+    def _harms(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Harm, ...]:
+        after = proposal.values[1] if proposal.values is not None else None
+        pods = self.pods.get(node.name, ()) if self.around.pods is not None else None
+        return harms(NodeAtWork(snapshot, proposal.change, after, self.live.get(node.name), pods))
+
     def for_its_pods(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain | None:
         """Refuses or drains a node with pods that would not survive the change; ``None``: it has no such pods."""
         lost = self._lost(node, snapshot, proposal)
@@ -129,7 +151,10 @@ class Foresight:
         return planned(going, minor)
 
     def less_room(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> LessRoom | None:
-        """The room that the change takes from pods, to check later arrivals; ``None``: nothing, or not known."""
+        """The room that the change takes from pods, to check later arrivals; ``None``: nothing, or not known.
+
+        A node with devices has one, too: a pod with a device in an init container may arrive.
+        """
         live = self.live.get(node.name)
         now = room_now(live) if live is not None and self.around.pods is not None else None
         if live is None or now is None or KUBELET_UNITS.isdisjoint(proposal.change.units):
@@ -139,7 +164,8 @@ class Foresight:
             less = less_room(live, minor, proposal.before, proposal.after)
         except ValueError:
             return None
-        return less if is_less(now, less) else None
+        counted = is_less(now, less) or (minor >= CHECKS_HEALTH and device_names(live.capacity))
+        return less if counted else None
 
     def on(self, plan: Plan, foreseen: Mapping[str, ChangeImpact], asking: Iterable[NodePulls]) -> Plan:
         """The plan with its side effects. ``InputError`` ``registry-cap`` if they exceed what the playbook allows.
@@ -187,6 +213,10 @@ class Foresight:
             running=None if pods is None else len(pods),
             sidecars=None if pods is None else sum(any(ask.init and ask.stays for ask in pod.asks) for pod in pods),
             defects=proposal.defects,
+            harms=tuple(
+                mechanics.accepted(each, self.policy.accepted) for each in self._harms(node, snapshot, proposal)
+            ),
+            with_devices=mechanics.pods_with_devices(pods or ()),
             lost=self._lost(node, snapshot, proposal),
             late=rules.late(*proposal.values) if proposal.values is not None else (),
             fails=consequences.newly_failing(proposal.before, proposal.after),
@@ -267,6 +297,10 @@ def _of_group(group: str, members: Mapping[str, NodeImpact]) -> Iterator[Consequ
         late = ", ".join(dict.fromkeys(name for each in keeping.values() for name in each.late))
         text = f"{counted(pods, 'running pod')} on {counted(len(keeping), 'node')} keep the old {late} until they are recreated"
         yield Consequence(group, "pods-keep-values", text, tuple(keeping) if len(keeping) < len(members) else ())
+    devices = consequences.lost_devices_text(list(members.values()))
+    if devices:
+        nodes = tuple(n for n, each in members.items() if each.takes_devices and each.with_devices)
+        yield Consequence(group, GPU_LOST, devices, nodes)
     lost = {name: each.lost for name, each in members.items() if each.lost}
     if lost:
         text = lost_text([pod for found_ in lost.values() for pod in found_ or ()])

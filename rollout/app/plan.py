@@ -193,12 +193,14 @@ def _decide(
         return proposal, foresight.pulls_as_before(node)
     if lacking := foresight.for_its_state(node, snapshot, proposal):
         return lacking, foresight.pulls_as_before(node)
+    if harmful := foresight.for_its_containers(node, snapshot, proposal):
+        return harmful, foresight.pulls_as_before(node)
     drain = foresight.for_its_pods(node, snapshot, proposal)
     if isinstance(drain, ExcludedNode):
         return drain, foresight.pulls_as_before(node)
     less = foresight.less_room(node, snapshot, proposal)
-    role = foresight.role(node).role
-    decided = Decided(node, snapshot.machine_id, proposal.change, proposal.label, drain, less, role)
+    role, takes = foresight.role(node).role, foresight.takes_devices(node, snapshot, proposal)
+    decided = Decided(node, snapshot.machine_id, proposal.change, proposal.label, drain, less, role, takes)
     foreseen = foresight.of_change(node, snapshot, proposal)
     return _Changed(decided, foreseen), foresight.pulls_anew(node, proposal)
 

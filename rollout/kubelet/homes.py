@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Level
-from rollout.core.model.playbook import LOG_UNREADABLE
+from rollout.core.model.playbook import ACCEPTED_BY_REFERENCE
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.core.text import suggest
 from rollout.core.text.nodesets import fold
@@ -226,7 +226,7 @@ def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
 
 def check_accepted(accepted: Iterable[str], playbook: str) -> tuple[Problem, ...]:
     """Names in ``accept`` that no kubelet knows, and that are no reference of a refusal and no known defect."""
-    known_names = {LOG_UNREADABLE, *(row.id for row in known_defects())}
+    known_names = {*ACCEPTED_BY_REFERENCE, *(row.id for row in known_defects())}
     names = (name for name in accepted if name not in known_names and not name.startswith("/"))
     unknown = (name for name in names if not (fields.field(name.split(".")[0]) or fields.flag(name)))
     return tuple(

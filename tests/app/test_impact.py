@@ -188,6 +188,13 @@ def test_pods_that_any_restart_would_reject_are_reported_separately() -> None:
     assert left.reason.startswith(f"1 pod would be rejected by any restart: shop/{NAMES[0]}-0 (NodeAffinity);")
 
 
+def test_a_node_with_devices_is_asked_again_before_its_change() -> None:
+    """A pod with a device in an init container may arrive, which any restart would reject."""
+    live = tuple(replace(node(name), capacity=(*ROOM, ("nvidia.com/gpu", "8"))) for name in NAMES[:1])
+    made = plan(replace(around(), live=(*live, *around().live[1:])), serializeImagePulls=False)  # type: ignore[index]
+    assert [each.less_room is not None for each in made.nodes.values()] == [True, False, False, False]
+
+
 def test_what_was_not_checked_is_reported() -> None:
     made = plan(Around())
     said = {each.reference: each.text for each in made.remarks}

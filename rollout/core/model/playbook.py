@@ -234,6 +234,15 @@ class Templates:
 LOG_UNREADABLE = "log-unreadable"
 """The refusal of a node with an unreadable kubelet log: an ignored field would go unnoticed."""
 
+GPU_LOST = "gpu-lost-at-reload"
+"""The refusal of a node where the change itself may take GPUs from running containers."""
+
+CONTAINERS_KILLED = "containers-killed"
+"""The refusal of a node where the restart of a runtime would end running containers."""
+
+ACCEPTED_BY_REFERENCE = (LOG_UNREADABLE, GPU_LOST, CONTAINERS_KILLED)
+"""The refusals that ``accept`` names by their reference."""
+
 GROUNDS = ("cgroupDriver", "staticPodPath", "clusterDNS", "--root-dir", "--register-node")
 """Settings that a node depends on: a change of one is refused (``ground-changed``) unless it is accepted by name."""
 

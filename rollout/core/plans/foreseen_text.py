@@ -13,6 +13,8 @@ MOST_DRAINS = 3
 _MOST_KEPT = 4
 _GRAVE = (
     "pods-rejected",
+    "gpu-lost-at-reload",
+    "containers-killed",
     "needs-of-node",
     "needs-not-known",
     "containers-restart",

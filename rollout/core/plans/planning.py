@@ -41,6 +41,7 @@ class Candidate:
     rack: str
     kind: str
     role: Role = Role.WORKER
+    takes_devices: bool = False  # the change itself may take devices from running containers
 
 
 def round_robin(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -57,11 +58,14 @@ def waves(
 ) -> tuple[Wave, ...]:
     """Puts every candidate in exactly one wave. Those that no rule takes form a last wave. Empty waves are dropped.
 
-    Nodes with devices are in the canary like any kind of node, else in a wave of their own after all others. The
+    Nodes with devices are in the canary like any kind of node, else in a wave of their own after all others. Where the
+    change itself may take the devices, the nodes come after these: one of each kind first, then the others. The
     control plane comes last, one at a time.
     """
-    workers = [entry for entry in candidates if entry.role is Role.WORKER]
-    devices = [entry for entry in candidates if entry.role is Role.DEVICES]
+    taken_from = [entry for entry in candidates if entry.takes_devices and entry.role is not Role.CONTROL_PLANE]
+    others = [entry for entry in candidates if not entry.takes_devices]
+    workers = [entry for entry in others if entry.role is Role.WORKER]
+    devices = [entry for entry in others if entry.role is Role.DEVICES]
     made: list[Wave] = []
     remaining = list(round_robin(workers))
     for rule in (*rules, WaveRule(WaveKind.REST)):
@@ -74,6 +78,10 @@ def waves(
         own = soak if rule.soak is None else rule.soak
         made.append(_wave(name_of(rule), picked, own, hold=rule.hold, data=rule.data or data))
     made.append(_wave("devices", round_robin(devices), soak, data=data))
+    first = _canaries(round_robin(taken_from))
+    made.append(_wave("devices at risk, canary", first, soak, data=data))
+    rest = [candidate for candidate in taken_from if candidate not in first]
+    made.append(_wave("devices at risk", round_robin(rest), soak, data=data))
     controllers = [entry for entry in candidates if entry.role is Role.CONTROL_PLANE]
     made.append(_wave(CONTROL_PLANE_WAVE, round_robin(controllers), soak, at_once=1))
     return tuple(wave for wave in made if wave.nodes)
@@ -150,6 +158,7 @@ class Decided:
     drain: PlannedDrain | None = None
     less_room: LessRoom | None = None
     role: Role | None = None
+    takes_devices: bool = False  # from running containers, by the change itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +255,8 @@ def _candidate(entry: Decided) -> Candidate:
     """A drained node is of another kind, so that a canary tests the drain, too."""
     role = entry.role or role_of(entry.node.labels)
     drained = " drained" if entry.drain else ""
-    return Candidate(entry.node.name, entry.node.rack, f"{role} {kind_of(entry.label, entry.change)}{drained}", role)
+    kind = f"{role} {kind_of(entry.label, entry.change)}{drained}"
+    return Candidate(entry.node.name, entry.node.rack, kind, role, entry.takes_devices)
 
 
 def _planned(entry: Decided, group: str, wave: int) -> PlannedNode:

@@ -10,9 +10,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from rollout.core.model.gate_kinds import known
 from rollout.core.model.playbook import (
+    ACCEPTED_BY_REFERENCE,
     DEFAULT_DRAIN,
     DEFAULT_PULLS,
-    LOG_UNREADABLE,
     Busy,
     Cause,
     Disruption,
@@ -97,7 +97,7 @@ def _acceptable(value: object) -> str:
         raise wrong(
             "bad-accept",
             "KEY names nothing that can be accepted",
-            f"name a setting, a file, a known defect, or {LOG_UNREADABLE}",
+            f"name a setting, a file, a known defect, or one of {', '.join(ACCEPTED_BY_REFERENCE)}",
         )
     return value
 

@@ -15,6 +15,7 @@ from rollout.core.model.plan import Change, ExcludedNode, Standing
 from rollout.core.model.playbook import LOG_UNREADABLE, Policy, worst
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
+from rollout.core.model.surroundings import Listing, NodeSurroundings
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
 from rollout.kubelet import homes, node_values, values, versions
@@ -30,9 +31,10 @@ from rollout.kubelet.defects.words import refusal as defect_refusal
 from rollout.kubelet.effects import rules
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, INTENTS
-from rollout.kubelet.node import arguments, fitness, sources
+from rollout.kubelet.node import arguments, fitness, managers, sources
 from rollout.kubelet.node.layout import HOSTNAME, KUBELET_UNITS, UNIT, LayoutError
 from rollout.kubelet.node.sources import FitNode
+from rollout.kubelet.restarts import mechanics
 from rollout.kubelet.runtimes import known
 
 # A node's settings sorted by their home on it: kubelet fields, kubelet flags, the container runtime's files.
@@ -171,11 +173,12 @@ def _propose(
         raise LayoutError(rules.HARMFUL, harm, about=tuple(dict.fromkeys(name for name, _ in rules.arising(now, then))))
     if nothing := rules.without_effect(now, then, policy.accepted):
         raise LayoutError(rules.NO_EFFECT, nothing, about=tuple(each.name for each in rules.changed(now, then)))
+    files = files or kubelet_changes.anchor(here)
     change = replace(
         kubelet.change,
-        files=files or kubelet_changes.anchor(here),
+        files=files,
         units=units,
-        reload=runtime.reload or kubelet.change.reload,
+        reload=bool(mechanics.unit_files(files)),
         disruption=worst(runtime.disruption, kubelet.change.disruption),
         notes=(
             *_restart_only(kubelet),
@@ -259,7 +262,7 @@ LONGEST_REASON = 3500
 """Characters of a refusal. A plan as JSON has them all, its text the beginning."""
 
 _UNIT = ("FragmentPath", "DropInPaths", "NeedDaemonReload", "LoadState", "ActiveState", "UnitFileState", "KillMode")
-_FACTS = frozenset({"cgroup", "config-dir-alpha"})
+_FACTS = frozenset({"cgroup", "config-dir-alpha"}) | managers.RENDERED_BY
 _NOBODY = Node("", "", "", "")
 
 
@@ -308,7 +311,14 @@ def _key(snapshot: Snapshot) -> Hashable:
         _edits(snapshot),
         snapshot.running,
         _identity(snapshot),
+        _devices(snapshot),
     )
+
+
+def _devices(snapshot: Snapshot) -> Listing | None:
+    """Whether it has GPUs, whichever: a home of flags that needs a daemon-reload is then the last resort."""
+    listed = snapshot.surroundings.devices if snapshot.surroundings is not None else None
+    return Listing(("/dev/nvidia*",)) if listed is not None and listed.names else None
 
 
 def _identity(snapshot: Snapshot) -> tuple[str, str, str]:
@@ -357,7 +367,7 @@ def _nameless(snapshot: Snapshot) -> Snapshot:
         receipts=(),
         stale=_edits(snapshot),
         facts={**_facts(snapshot), HOSTNAME: name},
-        surroundings=None,
+        surroundings=NodeSurroundings(devices=gpus) if (gpus := _devices(snapshot)) else None,
     )
 
 

@@ -5,6 +5,7 @@ the command line again.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from rollout.core.model.frozen import dataclass
@@ -32,20 +33,20 @@ from rollout.kubelet.versions import Version
 def template_flags(
     now: Layout, flags: tuple[InFlag, ...], templates: Templates, version: Version, node: Node
 ) -> tuple[InFlag, ...]:
-    """What the template adds to ``KUBELET_EXTRA_ARGS``, without the node's own arguments and ours."""
+    """What the template adds to the variable for flags, without the node's own arguments and ours."""
     merged = arguments.merge(now.variable_value, [flag.argument for flag in flags])
     own = [merged[word.start : word.end] for word in arguments.split(merged)]
-    variables: dict[str, Value] = {"variable": VARIABLE, "arguments": [_escaped(word) for word in own]}
+    variables: dict[str, Value] = {"variable": now.variable, "arguments": [_escaped(word) for word in own]}
     environment_file = rendered(templates.flags_env, templates.flags_env_name, variables, node)
     try:
         said = env_file.values(environment_file.text)
-        words = tuple(word.text for word in arguments.split(said.pop(VARIABLE, "")))
+        words = tuple(word.text for word in arguments.split(said.pop(now.variable, "")))
     except ValueError as error:
         raise environment_file.refused(f"invalid template output: {error}", words=("variable",)) from None
     own_words = tuple(word.text for word in arguments.split(merged))
     stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
-    if VARIABLE not in env_file.values(environment_file.text):
-        raise environment_file.refused(f"the template does not set {VARIABLE}", words=("variable",))
+    if now.variable not in env_file.values(environment_file.text):
+        raise environment_file.refused(f"the template does not set {now.variable}", words=("variable",))
     if stray:
         raise environment_file.refused(f"the template sets {stray[0]!r}", words=(stray[0],))
     _check_kept(environment_file, own_words, words)
@@ -148,7 +149,7 @@ KUBEADM_VARIABLE = "KUBELET_KUBEADM_ARGS"
 def file_of(now: Layout, piece: Piece) -> str:
     """The file that changes when this word is changed on the command line."""
     home = now.flags_home
-    if piece.variable == VARIABLE and isinstance(home, EnvHome):
+    if isinstance(home, EnvHome) and piece.variable == home.variable:
         return home.path
     return piece.file if piece.variable and piece.file in now.environments else DROP_IN
 
@@ -171,12 +172,12 @@ def _environments(now: Layout, ours: tuple[str, ...], taken: Collection[str]) ->
     pieces = [now.pieces[1 + flag.start] for flag in arguments.given(now.asked) if flag.name in taken]
     where = {piece.variable: path for piece in pieces if (path := file_of(now, piece)) != DROP_IN}
     if ours:
-        where[VARIABLE] = now.flags_home.path
+        where[now.variable] = now.flags_home.path
     texts: dict[str, str] = {}
     for variable, path in where.items():
         try:
             value = arguments.without(now.variables.get(variable, ""), taken)
-            value = arguments.merge(value, ours) if variable == VARIABLE else value
+            value = arguments.merge(value, ours) if variable == now.variable else value
             if variable == KUBEADM_VARIABLE and not arguments.split(value):
                 value = _filler(now)
             texts[path] = env_file.assign(texts.get(path, now.environments.get(path, "")), variable, value)
@@ -253,8 +254,25 @@ def flag_change(
 ) -> FlagChange:
     """What must be written so that all ``flags`` and the template's flags are in force, and none of ``taken`` is left.
 
-    ``taken``: flag → the field that is written instead of it.
+    ``taken``: flag → the field that is written instead of it. An environment file, which needs no daemon-reload, is tried before our drop-in.
     """
+    try:
+        return _flag_change(fit, flags, taken, settings, templates)
+    except LayoutError as error:
+        if error.reference != "flag-shadowed" or not isinstance(fit.layout.flags_home, EnvHome):
+            raise
+        if fit.layout.variable == VARIABLE:
+            raise
+    return _flag_change(replace(fit, layout=fit.layout.over_drop_in), flags, taken, settings, templates)
+
+
+def _flag_change(
+    fit: FitNode,
+    flags: tuple[InFlag, ...],
+    taken: Mapping[str, str],
+    settings: Mapping[str, Setting],
+    templates: Templates,
+) -> FlagChange:
     now = fit.layout
     if flags and isinstance(now.flags_home, EnvHome):
         flags = (*flags, *template_flags(now, flags, templates, fit.version, fit.node))

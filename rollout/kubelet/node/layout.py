@@ -14,7 +14,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
-from rollout.kubelet.node import arguments, env_file, rancher, unit_file
+from rollout.kubelet.node import arguments, env_file, managers, rancher, unit_file
 from rollout.kubelet.node.rancher import Embedding, KubeletArg
 from rollout.kubelet.node.unit_file import Piece
 
@@ -24,6 +24,10 @@ KUBELET_UNITS = frozenset({UNIT, *rancher.EMBEDDINGS})
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 VARIABLE = "KUBELET_EXTRA_ARGS"
 FLAG_FILES = ("/etc/default/kubelet", "/etc/sysconfig/kubelet")
+NOT_OURS = frozenset({"KUBELET_KUBEADM_ARGS"})
+"""kubeadm writes its file anew at each upgrade."""
+_USUAL = ("ARGS", "OPTS", "OPTIONS", "FLAGS")
+"""How names of variables end that have flags of any kind. Others, such as ``KUBELET_HOSTNAME``, are for one flag."""
 DEFAULT_HEALTHZ_PORT = 10248
 PROGRAMS = frozenset({"kubelet", "hyperkube"})
 """The names of programs that are a kubelet."""
@@ -46,9 +50,10 @@ class LayoutError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class EnvHome:
-    """Flags go into ``KUBELET_EXTRA_ARGS`` of this environment file, which the unit reads."""
+    """Flags go into ``variable`` of this environment file, which the unit reads: systemd needs no daemon-reload for it."""
 
     path: str
+    variable: str = VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +126,19 @@ class Layout:
         return _environment(self.start, self.environments)[0]
 
     @property
+    def variable(self) -> str:
+        """The variable for flags: ``KUBELET_EXTRA_ARGS``, or another one that an environment file sets."""
+        return self.flags_home.variable if isinstance(self.flags_home, EnvHome) else VARIABLE
+
+    @property
     def variable_value(self) -> str:
-        """``KUBELET_EXTRA_ARGS`` as it is now."""
-        return self.variables.get(VARIABLE, "")
+        """Its value now."""
+        return self.variables.get(self.variable, "")
+
+    @property
+    def over_drop_in(self) -> Layout:
+        """The same layout with our drop-in as the home of flags."""
+        return replace(self, flags_home=DropInHome())
 
     @property
     def reads_variable(self) -> bool:
@@ -167,7 +182,7 @@ def find(snapshot: Snapshot) -> Layout:
         running = snapshot.measurement.process.command_line if snapshot.measurement.process else ()
         if embedding is not None:
             return _embedded(snapshot, embedding, start, texts, environments, running)
-        return _layout(start, texts, environments, running)
+        return _layout(start, texts, environments, running, lost=_lost(snapshot, start))
     except LayoutError:
         raise
     except ValueError as error:
@@ -231,6 +246,18 @@ def _with_arguments(now: Layout, home: ArgumentsHome) -> Layout:
 CONFIG_FACT = "rancher-config"
 """The agent's name for the configuration files of k3s and RKE2."""
 
+
+def _lost(snapshot: Snapshot, start: unit_file.UnitStart) -> frozenset[str]:
+    """The environment files where a flag does not stay, so that our drop-in is its home: a tool writes them anew.
+
+    Where containers have GPUs they are homes all the same: a drop-in needs a daemon-reload, which may take these.
+    """
+    devices = snapshot.surroundings.devices if snapshot.surroundings is not None else None
+    if devices is not None and devices.names:
+        return frozenset()
+    return frozenset(entry.path for entry in start.files if managers.renderer(snapshot, entry.path))
+
+
 HOSTNAME = "hostname"
 """The fact with the node's own name, as its kernel has it."""
 
@@ -262,7 +289,12 @@ def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
 
 
 def _layout(
-    start: unit_file.UnitStart, texts: Mapping[str, str], environments: Mapping[str, str], running: tuple[str, ...]
+    start: unit_file.UnitStart,
+    texts: Mapping[str, str],
+    environments: Mapping[str, str],
+    running: tuple[str, ...],
+    *,
+    lost: frozenset[str] = frozenset(),
 ) -> Layout:
     environment, sources = _environment(start, environments)
     pieces = unit_file.expand(start.command, start.file, environment, sources, start.specifiers)
@@ -270,7 +302,7 @@ def _layout(
         program = pieces[0].text if pieces else "nothing"
         raise LayoutError("layout-not-understood", f"{start.file} starts {program}, which is not a kubelet")
     words = unit_file.exec_words(start.command, start.specifiers)
-    home = _flags_home(start, environments, sources, reads_variable=f"${VARIABLE}" in words)
+    home = _flags_home(start, environments, sources, words, lost)
     return Layout(_name(words, home), start, pieces, running, texts, environments, home)
 
 
@@ -313,16 +345,23 @@ def _values(path: str, text: str) -> dict[str, str]:
 
 
 def _flags_home(
-    start: unit_file.UnitStart, texts: Mapping[str, str], sources: Mapping[str, str], *, reads_variable: bool
+    start: unit_file.UnitStart,
+    texts: Mapping[str, str],
+    sources: Mapping[str, str],
+    words: tuple[str, ...],
+    lost: frozenset[str],
 ) -> EnvHome | DropInHome:
-    """The file with the ``KUBELET_EXTRA_ARGS`` in force. Without one, flags go into our drop-in: ``Environment=`` is in a unit's
-    file of others, which is never edited, and it has no effect once a file sets the variable.
+    """The environment file with the ``KUBELET_EXTRA_ARGS`` in force, else one that may set it, else one with another variable
+    of flags. Without one, flags go into our drop-in: ``Environment=`` is in a unit's file of others, which is never
+    edited, and it has no effect once a file sets the variable.
     """
-    if not reads_variable:
-        return DropInHome()
-    if sources.get(VARIABLE) in texts:
-        return EnvHome(sources[VARIABLE])
-    named = [entry for entry in start.files if entry.path in FLAG_FILES]
-    if not named:
-        return DropInHome()
-    return EnvHome(next((entry.path for entry in reversed(named) if entry.path in texts), named[-1].path))
+    if f"${VARIABLE}" in words:
+        if sources.get(VARIABLE) in texts:
+            return EnvHome(sources[VARIABLE])
+        named = [entry for entry in start.files if entry.path in FLAG_FILES]
+        if named:
+            return EnvHome(next((entry.path for entry in reversed(named) if entry.path in texts), named[-1].path))
+    split = [word[1:] for word in words if word.startswith("$") and sources.get(word[1:]) in texts]
+    usable = [name for name in split if name not in NOT_OURS and sources[name] not in lost]
+    usual = [name for name in usable if name.endswith(_USUAL)]
+    return EnvHome(sources[(usual or usable)[-1]], (usual or usable)[-1]) if usable else DropInHome()

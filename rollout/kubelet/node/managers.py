@@ -7,7 +7,7 @@ Only an owner is a reason to refuse.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from rollout.core.model.frozen import dataclass
@@ -40,48 +40,84 @@ Said = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """A tool that writes files of a kubelet anew: ``files`` are patterns of ``fnmatch`` for them.
+    """A tool that writes files of a kubelet or of its runtime anew: ``files`` and ``runtime`` are patterns of ``fnmatch`` for them.
 
-    ``undone``: when, and where the setting belongs instead. ``os``: the ID of the system that always has the tool; others have its marks.
+    ``undone``: when, and by what. ``instead`` and ``runtime_instead``: where the setting belongs. ``os``: the ID of the system that
+    always has the tool; others have its marks.
     """
 
     undone: str
     files: tuple[str, ...]
+    instead: str
+    runtime: tuple[str, ...] = ()
+    runtime_instead: str = ""
     os: str = ""
+
+    def of(self, path: str) -> str:
+        """Where the settings of this file belong; ``""``: the tool does not write it."""
+        for patterns, instead in ((self.files, self.instead), (self.runtime, self.runtime_instead or self.instead)):
+            if any(fnmatchcase(path, pattern) for pattern in patterns):
+                return instead
+        return ""
+
+
+_RANCHER = "/var/lib/rancher/{}/agent/etc"
+
+
+def _of_rancher(name: str, title: str) -> Renderer:
+    """docs.rke2.io/advanced, docs.k3s.io/advanced: containerd's file is made from a template, the kubelet's from the defaults."""
+    folder = _RANCHER.format(name)
+    return Renderer(
+        f"{title} renders it anew at every start of its unit",
+        (f"{folder}/kubelet.conf.d/00-{name}-defaults.conf",),
+        f"a file of your own in {folder}/kubelet.conf.d (from 1.32 on), or into kubelet-arg of /etc/rancher/{name}/config.yaml",
+        (f"{folder}/containerd/config.toml", f"{folder}/containerd/certs.d/*"),
+        f"{folder}/containerd/config-v3.toml.tmpl (config.toml.tmpl before containerd 2), mirrors into /etc/rancher/{name}/registries.yaml",
+    )
 
 
 _RENDERERS: Mapping[str, Renderer] = {
-    # awslabs/amazon-eks-ami, nodeadm: nodeadm-run.service runs `nodeadm init` at every boot
+    # awslabs/amazon-eks-ami, nodeadm: nodeadm-run.service runs `nodeadm init` at every boot; nodeadm/test/e2e/cases/containerd-config
     "nodeadm": Renderer(
-        "nodeadm renders it anew at the next boot, from the NodeConfig in the instance's user data:"
-        " put the setting into spec.kubelet there",
+        "nodeadm renders it anew at the next boot, from the NodeConfig in the instance's user data",
         ("/etc/kubernetes/kubelet/config.json", "/etc/kubernetes/kubelet/config.json.d/*-nodeadm.conf", "/etc/eks/kubelet/*"),
+        "spec.kubelet there",
+        ("/etc/containerd/config.toml", "/etc/containerd/config.d/*-nodeadm.toml"),
+        "spec.containerd.config there",
     ),
-    # kubernetes/kops, nodeup: kops-configuration.service runs it at every boot
+    # kubernetes/kops, nodeup (nodeup/pkg/model/containerd.go): kops-configuration.service runs it at every boot
     "kops": Renderer(
-        "nodeup of kops renders it anew at the next boot, from the cluster's spec: put the setting into spec.kubelet"
-        " (`kops edit cluster`)",
+        "nodeup of kops renders it anew at the next boot, from the cluster's spec",
         ("/etc/sysconfig/kubelet", "/etc/default/kubelet", "/var/lib/kubelet/kubelet.conf"),
+        "spec.kubelet (`kops edit cluster`)",
+        ("/etc/containerd/config-kops.toml", "/etc/sysconfig/containerd"),
+        "spec.containerd (`kops edit cluster`)",
     ),
-    # kubernetes-sigs/kubespray, roles/kubernetes/node: templates of kubelet.env and kubelet-config.yaml
+    # kubernetes-sigs/kubespray, roles/kubernetes/node and roles/container-engine: kubelet.env, kubelet-config.yaml, config.toml, hosts.toml, crio.conf
     "kubespray": Renderer(
-        "the next run of kubespray (cluster.yml, upgrade-cluster.yml) renders it anew from the inventory's variables:"
-        " put the setting there (kubelet_config_extra_args, kubelet_custom_flags)",
+        "the next run of kubespray (cluster.yml, upgrade-cluster.yml) renders it anew from the inventory's variables",
         ("/etc/kubernetes/kubelet.env", "/etc/kubernetes/kubelet-config.yaml", "/etc/kubernetes/kubelet-config.v1beta1.yaml"),
+        "kubelet_config_extra_args or kubelet_custom_flags there",
+        ("/etc/containerd/config.toml", "/etc/containerd/certs.d/*/hosts.toml", "/etc/crio/crio.conf", "/etc/crio/crio.conf.d/custom.conf",
+         "/etc/containers/registries.conf.d/*"),
+        "the variables of its runtime there (containerd_*, crio_*)",
     ),
     # kubernetes/kubernetes cluster/gce/gci: kube-node-configuration.service runs configure-helper.sh at every boot
     "cos": Renderer(
         "Container-Optimized OS keeps no change of /etc over a reboot, and its configuration script renders the"
-        " kubelet's files anew at every boot: put the setting into the node pool's configuration",
+        " kubelet's files anew at every boot",
         ("/etc/*", "/home/kubernetes/*"),
+        "the node pool's configuration",
         os="cos",
     ),
     # rancher/system-agent: applies the plans of Rancher's cluster object
     "rancher": Renderer(
-        "Rancher's system agent renders it anew with the next change of the cluster in Rancher: put the setting into"
-        " machineGlobalConfig or machineSelectorConfig there",
+        "Rancher's system agent renders it anew with the next change of the cluster in Rancher",
         ("/etc/rancher/*/config.yaml.d/50-rancher.yaml",),
+        "machineGlobalConfig or machineSelectorConfig there",
     ),
+    "rke2": _of_rancher("rke2", "RKE2"),
+    "k3s": _of_rancher("k3s", "k3s"),
 }  # fmt: skip
 
 
@@ -90,15 +126,29 @@ def undone(snapshot: Snapshot, change: Change) -> tuple[Said, ...]:
     paths = [file.path for file in change.files]
     flags = snapshot.files.get(FLAGS_FILE)
     by_kubeadm = KUBEADM_CONFIG in paths and flags is not None and flags.kind == "regular"
-    return (
-        *(((REMARK, REMARK_TEXT),) if by_kubeadm else ()),
-        *(
-            (f"rendered-by-{name}", f"{', '.join(rendered)}: {each.undone} (found: {found})")
-            for name, each in _RENDERERS.items()
-            if (found := _evidence(snapshot, name, each.os))
-            and (rendered := [path for path in paths if any(fnmatchcase(path, pattern) for pattern in each.files)])
-        ),
+    return (*(((REMARK, REMARK_TEXT),) if by_kubeadm else ()), *_rendered(snapshot, paths))
+
+
+def _rendered(snapshot: Snapshot, paths: Sequence[str]) -> Iterator[Said]:
+    """A line for each tool and each place where the settings belong instead."""
+    for name, each in _RENDERERS.items():
+        found = _evidence(snapshot, name, each.os)
+        for instead in dict.fromkeys(each.of(path) for path in paths) if found else ():
+            if instead:
+                files = ", ".join(path for path in paths if each.of(path) == instead)
+                yield f"rendered-by-{name}", f"{files}: {each.undone}: put the setting into {instead} (found: {found})"
+
+
+def renderer(snapshot: Snapshot, path: str) -> str:
+    """The tool of this node that writes this file anew; ``""``: none is known."""
+    return next(
+        (name for name, each in _RENDERERS.items() if each.of(path) and _evidence(snapshot, name, each.os)),
+        "",
     )
+
+
+RENDERED_BY = frozenset({"os", *(f"manager-{name}" for name in _RENDERERS)})
+"""The facts of a node that show which tool renders its files."""
 
 
 def _evidence(snapshot: Snapshot, name: str, os: str) -> str:

@@ -15,6 +15,7 @@ containers-restart         the kubelet on disk has another minor than the runnin
 pull-qps                   pulls that would fail by the kubelet's own limit, see ``would_fail``
 pods-keep-values           how many pods keep what they have of a setting that only later pods get
 pods-rejected              pods that would not be admitted again, see ``readmission``
+daemon-reload, gpu-lost-at-reload, containers-killed: see ``mechanics``
 known-defect               a defect of this exact version that the change triggers, see ``rollout.kubelet.defects``
 known-defects-kept         defects that stay, that may apply, and that no longer apply afterwards, a line each
 =========================  ============================================================================================
@@ -28,6 +29,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node, Role
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Change, PullRate
+from rollout.core.model.playbook import GPU_LOST
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.terminal import counted
@@ -38,7 +40,8 @@ from rollout.kubelet.defects.rows import PodKind
 from rollout.kubelet.defects.words import on_plan
 from rollout.kubelet.node import sources
 from rollout.kubelet.node.layout import KUBELET_UNITS, LayoutError
-from rollout.kubelet.restarts.readmission import Rejected, listed
+from rollout.kubelet.restarts.mechanics import RELOAD, Harm, device_names, reload_text
+from rollout.kubelet.restarts.readmission import CHECKS_HEALTH, Rejected, listed
 from rollout.kubelet.values import whole_number
 
 Said = tuple[str, str]
@@ -47,6 +50,8 @@ Said = tuple[str, str]
 READINESS_KEPT = 35
 READY_KEPT = 31
 HASH_OF_NAME_AND_IMAGE = 31
+GPU_DEFECT, INIT_DEFECT = "nvidia-devices-lost-at-reload", "kubelet-init-devices-rejected"
+"""The known defects that ``mechanics`` and ``readmission`` compute with what was seen on the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +74,20 @@ class NodeImpact:
     running: int | None = None  # pods on it
     late: tuple[str, ...] = ()  # changed settings that only pods get that are created later
     sidecars: int | None = None  # pods with a restartable init container
+    harms: tuple[Harm, ...] = ()  # what the change does to running containers
+    with_devices: tuple[str, ...] = ()  # pods that have one, as far as the API server was asked
 
     @property
     def has_devices(self) -> bool | None:
         """Whether pods can have devices of it; ``None``: the API server was not asked."""
         if self.role is Role.DEVICES:
             return True
-        return None if self.live is None else any("/" in name for name, _ in self.live.capacity)
+        return None if self.live is None else bool(device_names(self.live.capacity) or self.with_devices)
+
+    @property
+    def takes_devices(self) -> bool:
+        """Whether the change itself may take devices from running containers: the plan has a wave for such nodes."""
+        return any(each.takes_devices for each in self.harms)
 
     @property
     def pods(self) -> Mapping[PodKind, bool | None]:
@@ -99,6 +111,9 @@ def of_node(here: NodeImpact) -> Iterator[Said]:
     """The effects that are the same on similar nodes: without names or numbers of this node."""
     if here.fails:
         yield "pull-qps", here.fails
+    yield from ((harm.name, harm.text) for harm in here.harms)
+    if reload := reload_text(here.change):
+        yield RELOAD, reload
     if not KUBELET_UNITS.isdisjoint(here.change.units):
         yield from _of_version(here)
         yield (
@@ -110,7 +125,15 @@ def of_node(here: NodeImpact) -> Iterator[Said]:
             text = "device plugins register again; a pod that needs a device can be rejected meanwhile (kubernetes #133382)"
             yield "devices-register-again", text
         yield from _containers(here)
-    yield from on_plan(matching.with_pods(here.defects, here.pods))
+    computed = _computed(here)
+    defects = (each for each in here.defects if each.defect.id not in computed)
+    yield from on_plan(matching.with_pods(defects, here.pods))
+
+
+def _computed(here: NodeImpact) -> frozenset[str]:
+    """The known defects that are looked for on the node itself, with its pods and devices."""
+    reload = {GPU_DEFECT} if any(harm.name == GPU_LOST for harm in here.harms) else set()
+    return frozenset(reload | ({INIT_DEFECT} if here.lost is not None and here.minor >= CHECKS_HEALTH else set()))
 
 
 def _of_version(here: NodeImpact) -> Iterator[Said]:
@@ -142,6 +165,15 @@ def _containers(here: NodeImpact) -> Iterator[Said]:
         )
     else:
         yield "containers-restart", f"{upgrade}; drain the node first, as for a minor upgrade"
+
+
+def lost_devices_text(here: Sequence[NodeImpact]) -> str:
+    """The pods that may lose a device by the change on these nodes; ``""``: none are known."""
+    names = [name for each in here if each.takes_devices for name in each.with_devices]
+    if not names:
+        return ""
+    have = "has a device" if len(names) == 1 else "have devices"
+    return f"{counted(len(names), 'pod')} {have} now: {listed(names)}. After the change look into each, and recreate it if it has lost its device"
 
 
 def pulls_text(here: Sequence[NodeImpact]) -> str:

@@ -3,7 +3,12 @@
 After a restart every pod that has not ended is admitted again, the oldest first, with the resources that its kubelet
 then offers (``HandlePodAdditions`` in pkg/kubelet/kubelet.go, the checks in pkg/kubelet/lifecycle/predicate.go, 1.20
 and 1.36). A pod that fails is set to Failed and its containers are killed (kubernetes #105523, #123859). Not computed
-here: devices, and the policies of CPU, memory and topology.
+here: the policies of CPU, memory and topology, and which devices are free.
+
+From 1.28 on a kubelet allocates no device to a container that runs when it starts, and rejects every other one until
+its device plugin has registered again (``devicesToAllocate`` in pkg/kubelet/cm/devicemanager/manager.go; #116376,
+#118635). An init container with a device has ended, so its pod is rejected (#138446, #124345, PR 127028). A sidecar
+runs. Some patches of 1.25 to 1.27 do the same; they are not computed.
 
 For pods created in the same second the kubelet's order is undefined; here it is that of their names. Where a critical
 pod lacks room, the kubelet kills others for it (pkg/kubelet/preemption). That is reported as ``Preempting``, under the
@@ -25,6 +30,7 @@ from rollout.core.model.settings import Value
 from rollout.core.text.terminal import counted
 from rollout.kubelet.configuration.go_values import cpus
 from rollout.kubelet.configuration.quantities import parse
+from rollout.kubelet.restarts.mechanics import device_names
 from rollout.kubelet.values import whole_number
 
 # What one pod takes of a node, as the kubelet's admission computes it.
@@ -275,6 +281,10 @@ def _tolerates(toleration: Toleration, taint: str) -> bool:
 
 
 PREEMPTING = "Preempting"
+UNHEALTHY = "UnexpectedAdmissionError"
+"""The kubelet's reason for a pod with a device that it cannot allocate."""
+CHECKS_HEALTH = 28
+"""The first minor in which every patch asks for healthy devices at admission (kubernetes #116376)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +292,7 @@ class Rejected:
     """A pod, the kubelet's reason, and whether the change causes it; otherwise any restart would reject the pod."""
 
     pod: str
-    reason: str  # "OutOfpods", "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "NodeAffinity", "NodePorts", …
+    reason: str  # UNHEALTHY, "OutOfpods", "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "NodeAffinity", "NodePorts", …
     by_change: bool
 
 
@@ -330,9 +340,10 @@ def _refusals(node: LiveNode, pods: Sequence[PlacedPod], minor: int, room: NodeR
         asked = taken(pod, minor)
         lacking = _lacking(asked, admitted, room)
         misplaced = _misplaced(pod, node, minor, admitted)
-        reason = misplaced if pod.critical and misplaced else lacking or misplaced
+        unhealthy = UNHEALTHY if in_init_container(pod, minor) else ""
+        reason = misplaced if pod.critical and misplaced else lacking or misplaced or unhealthy
         if reason and not pod.deleting:
-            refused[pod.name] = PREEMPTING if pod.critical and not misplaced else reason
+            refused[pod.name] = PREEMPTING if pod.critical and lacking and not misplaced else reason
         if not reason or refused.get(pod.name) == PREEMPTING:
             admitted.pods += 1
             admitted.amounts = plus(admitted.amounts, asked)
@@ -359,6 +370,13 @@ def _misplaced(pod: PlacedPod, node: LiveNode, minor: int, admitted: _Admitted) 
     if minor >= CHECKS_TAINTS and not pod.static and not tolerated(pod, node):
         return "TaintToleration"
     return ""
+
+
+def in_init_container(pod: PlacedPod, minor: int) -> bool:
+    """Whether the pod has a device in an init container that ends, and a kubelet 1.``minor`` rejects it for that."""
+    return minor >= CHECKS_HEALTH and any(
+        ask.init and not (ask.stays and minor >= SIDECARS) and device_names(ask.requests) for ask in pod.asks
+    )
 
 
 def _taken(port: tuple[str, str, int], known: set[tuple[str, str, int]]) -> bool:
@@ -388,6 +406,8 @@ def _pods(lost: Sequence[Rejected]) -> str:
 
 
 def _reason(lost: Rejected) -> str:
+    if lost.reason == UNHEALTHY:
+        return f"{UNHEALTHY}: an init container has a device, kubernetes#138446"
     return "other pods are killed to make room for it" if lost.reason == PREEMPTING else lost.reason
 
 

@@ -204,7 +204,8 @@ class Daemon:
 
     ``logs_requests``: its journal has a line for each pull that it receives. ``reads``: the files that the agent shows.
     ``agent_part``: its package, if that has a file ``agent.sh`` with what else the agent does for it
-    (``rollout.kubelet.agent.runtime_part``).
+    (``rollout.kubelet.agent.runtime_part``). ``keepers``: its processes that hold containers and outlive its restart, as
+    ``/proc/PID/comm`` has them (at most 15 characters).
     """
 
     unit: str
@@ -213,6 +214,7 @@ class Daemon:
     logs_requests: bool = False
     reads: tuple[ReadAtStart, ...] = ()
     agent_part: str = ""
+    keepers: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

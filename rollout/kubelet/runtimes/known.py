@@ -60,6 +60,9 @@ DAEMONS: tuple[Daemon, ...] = tuple(
 )
 """The programs that serve the runtimes, in the order of their units."""
 
+KEEPERS: frozenset[str] = frozenset(name for daemon in DAEMONS for name in daemon.keepers)
+"""The processes that hold containers: a container ends with its own."""
+
 ROWS: tuple[Row, ...] = tuple(
     row for intent in INTENTS for runtime in KNOWN for row in runtime.rows if row.intent == intent
 )

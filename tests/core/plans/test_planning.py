@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rollout.core.model.inventory import Role
 from rollout.core.model.plan import Change, ExcludedNode, FileChange, Standing, kind_of
 from rollout.core.model.playbook import Disruption, Limits, Share, WaveKind, WaveRule
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token, Unread
@@ -168,3 +169,19 @@ def test_every_node_is_in_exactly_one_wave(racks: int, each: int, kinds: int, ru
     for wave in made:
         if wave.name.endswith("per rack"):
             assert max(Counter(racks_of[name] for name in wave.nodes).values()) <= int(wave.name.split()[0])
+
+
+def test_nodes_that_lose_devices_by_the_change_come_after_all_workers_one_of_each_kind_first() -> None:
+    """The control plane is last all the same, and one at a time."""
+    workers = candidates_of(2, 2)
+    at_risk = [Candidate(f"gpu{n}", f"r{n % 2}", f"gpu kind {n // 2}", takes_devices=True) for n in range(4)]
+    labelled = [Candidate("labelled", "r0", "devices", Role.DEVICES)]
+    control = [Candidate("cp", "r0", "cp", Role.CONTROL_PLANE, takes_devices=True)]
+    made = waves([*at_risk, *control, *labelled, *workers], (REST,), 60.0)
+    assert [(wave.name, wave.nodes, wave.at_once) for wave in made] == [
+        ("rest", ("r0n0", "r1n0", "r0n1", "r1n1"), 0),
+        ("devices", ("labelled",), 0),
+        ("devices at risk, canary", ("gpu0", "gpu3"), 0),
+        ("devices at risk", ("gpu1", "gpu2"), 0),
+        ("control plane", ("cp",), 1),
+    ]

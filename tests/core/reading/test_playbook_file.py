@@ -313,7 +313,7 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("pullsInFlights: skip", "p.yaml:3:1: unknown key `pullsInFlights` (did you mean `pullsInFlight`?) [unknown-key]"),
         ("shadowedByFlag: mvoe", "p.yaml:3:17: `shadowedByFlag` must be refuse or move, not `mvoe` (did you mean `move`?) [bad-choice]"),
         ("accept: readOnlyPort", "p.yaml:3:9: `accept` must be a list, not text [wrong-type]"),
-        ("accept: [Drift]", "p.yaml:3:10: `setting` names nothing that can be accepted (name a setting, a file, a known defect, or log-unreadable) [bad-accept]"),
+        ("accept: [Drift]", "p.yaml:3:10: `setting` names nothing that can be accepted (name a setting, a file, a known defect, or one of log-unreadable, gpu-lost-at-reload, containers-killed) [bad-accept]"),
         ("registryCaps: {qps: 3}", "p.yaml:3:15: `registryCaps` must be a list, not a map [wrong-type]"),
         ("registryCaps: [{perZone: true}]", "p.yaml:3:16: `registryCaps[0]` caps nothing (set parallelPulls, qps or both) [bad-cap]"),
         ("registryCaps: [{qps: 0}]", "p.yaml:3:22: `qps` must be at least 1, not 0 [out-of-range]"),

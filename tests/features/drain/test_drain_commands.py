@@ -8,7 +8,7 @@ from rollout.app.backends import Backends
 from rollout.app.node_worker import CLAIM_AGAIN, NodeWorker
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import LessRoom, Plan, PlannedDrain
-from rollout.core.model.pods import PlacedPod
+from rollout.core.model.pods import ContainerRequest, PlacedPod
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, Trigger
@@ -211,6 +211,18 @@ def test_pods_that_fit_do_not_stop_a_change_and_without_less_room_no_server_is_a
     assert api.asked_for == 1
     assert changing(api, PLAN)[0].trigger is Trigger.ARMED
     assert api.asked_for == 1
+
+
+def test_a_pod_with_a_device_in_an_init_container_that_arrived_stops_the_change() -> None:
+    """A node with devices is looked at again even where the change takes no room."""
+    gpu = (("nvidia.com/gpu", "1"),)
+    asks = (ContainerRequest(gpu, init=True), ContainerRequest(gpu))
+    pod = PlacedPod("n1", "ml/train", "2026-11-20T10:00:00Z", asks)
+    no_less = replace(PLAN, nodes={"n1": replace(PLAN.nodes["n1"], less_room=LessRoom(30, None, 0, 0, 0))})
+    answer, outside = changing(Placing(there=(pod,)), no_less)
+    assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
+    assert "ml/train (UnexpectedAdmissionError: an init container has a device" in answer.message
+    assert changing(Placing(there=there("web-1")), no_less)[0].trigger is Trigger.ARMED
 
 
 def test_a_node_with_unknown_pods_is_not_changed() -> None:

@@ -21,7 +21,7 @@ OTHER_WORDS = frozenset(
         "ansible-pull",
         "boot-id",
         "config-dir-alpha",
-        "daemon-reload",
+        "control-group",
         "drain-and-restart",
         "hard-links",
         "healthz-port",

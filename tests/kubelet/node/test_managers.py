@@ -84,6 +84,15 @@ def changing(found: Snapshot, *paths: str) -> Change:
         ({"manager_kops": "kops-configuration.service"}, "/etc/sysconfig/kubelet", "kops", "next boot"),
         ({"manager_kubespray": "/etc/kubernetes/kubelet.env"}, "/etc/kubernetes/kubelet-config.yaml", "kubespray", "next run of kubespray"),
         ({"os": "cos"}, "/home/kubernetes/kubelet-config.yaml", "cos", "every boot"),
+        ({"os": "cos"}, "/etc/containerd/config.toml", "cos", "node pool's configuration"),
+        ({"manager_nodeadm": "nodeadm-run.service"}, "/etc/containerd/config.toml", "nodeadm", "spec.containerd.config"),
+        ({"manager_nodeadm": "nodeadm-run.service"}, "/etc/containerd/config.d/00-nodeadm.toml", "nodeadm", "next boot"),
+        ({"manager_kops": "kops-configuration.service"}, "/etc/containerd/config-kops.toml", "kops", "spec.containerd"),
+        ({"manager_kubespray": "/etc/kubernetes/kubelet.env"}, "/etc/containerd/certs.d/docker.io/hosts.toml", "kubespray", "containerd_*"),
+        ({"manager_kubespray": "/etc/kubernetes/kubelet.env"}, "/etc/crio/crio.conf", "kubespray", "next run of kubespray"),
+        ({"manager_rke2": "rke2-agent.service:enabled:active"}, "/var/lib/rancher/rke2/agent/etc/containerd/config.toml", "rke2", "every start of its unit"),
+        ({"manager_rke2": "rke2-agent.service"}, "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/00-rke2-defaults.conf", "rke2", "kubelet-arg"),
+        ({"manager_k3s": "k3s.service:active"}, "/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "k3s", "registries.yaml"),
         ({"manager_rancher": "x.service"}, "/etc/rancher/rke2/config.yaml.d/50-rancher.yaml", "rancher", "next change of the cluster"),
     ],
 )  # fmt: skip
@@ -95,6 +104,26 @@ def test_a_file_that_others_render_is_named_with_the_time_when_it_is_undone(
     assert reference == f"rendered-by-{name}"
     assert text.startswith(f"{path}: ")
     assert when in text
+
+
+def test_files_with_settings_for_two_places_are_two_lines_and_a_file_of_our_own_is_none() -> None:
+    found = node(manager_kubespray="/etc/kubernetes/kubelet.env")
+    paths = (
+        "/etc/kubernetes/kubelet-config.yaml",
+        "/etc/containerd/config.toml",
+        "/etc/crio/crio.conf.d/99-rollout.conf",
+    )
+    texts = [text for _, text in managers.undone(found, changing(found, *paths))]
+    assert [text.partition(":")[0] for text in texts] == list(paths[:2])
+    assert "kubelet_custom_flags there (found" in texts[0]
+    assert managers.renderer(found, paths[0]) == "kubespray"
+    assert managers.renderer(found, paths[2]) == managers.renderer(node(), paths[0]) == ""
+
+
+def test_a_drop_in_of_our_own_stays_over_a_start_of_rke2() -> None:
+    found = node(manager_rke2="rke2-agent.service")
+    ours = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/99-rollout.conf"
+    assert managers.undone(found, changing(found, ours)) == ()
 
 
 def test_a_file_that_nobody_renders_is_not_undone() -> None:

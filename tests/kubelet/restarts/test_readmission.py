@@ -210,3 +210,50 @@ def test_kept_pods_fit_and_rejected_pods_would_not_have(asked: list[int], reserv
         fits = len(stay) < most and (each == 0 or sum(stay) + each <= 4000 - reserved)
         assert fits is (f"p{at}" not in gone)
         stay += [each] * fits
+
+
+# Devices: a container that does not run when the kubelet starts gets none until its plugin has registered again.
+
+
+def gpu(*containers: ContainerRequest, critical: bool = False) -> PlacedPod:
+    return PlacedPod(NODE.name, "default/gpu", "2026-11-20T10:00:00Z", containers, critical=critical)
+
+
+ONE_GPU = (("nvidia.com/gpu", "1"),)
+MAIN, INIT, SIDECAR = (
+    ContainerRequest(ONE_GPU),
+    ContainerRequest(ONE_GPU, init=True),
+    ContainerRequest(ONE_GPU, init=True, stays=True),
+)
+UNHEALTHY = {"gpu": "UnexpectedAdmissionError"}
+
+
+@pytest.mark.parametrize(
+    ("found", "minor", "lost"),
+    [
+        (gpu(INIT, MAIN), 28, UNHEALTHY),
+        (gpu(INIT, MAIN), 36, UNHEALTHY),
+        (gpu(INIT), 30, UNHEALTHY),
+        (gpu(INIT, MAIN, critical=True), 30, UNHEALTHY),
+        (gpu(INIT, MAIN), 27, {}),
+        (gpu(MAIN), 30, {}),
+        (gpu(SIDECAR, MAIN), 30, {}),
+        (gpu(replace(INIT, requests=(("cpu", "1"),)), MAIN), 30, {}),
+        (gpu(replace(INIT, requests=(("vpc.amazonaws.com/pod-eni", "1"),)), MAIN), 30, {}),
+    ],
+)
+def test_a_pod_with_a_device_in_an_init_container_that_ended_is_rejected_by_any_restart(
+    found: PlacedPod, minor: int, lost: dict[str, str]
+) -> None:
+    """kubernetes #138446: the container that runs is skipped, the one that has ended asks for a healthy device."""
+    assert reasons(found, minor=minor) == lost
+    by_change = rejected(NODE, [found], minor, {}, {})
+    assert [each.by_change for each in by_change or ()] == [False] * len(lost)
+
+
+def test_it_is_told_with_its_cause() -> None:
+    lost = rejected(NODE, [gpu(INIT, MAIN)], 30, {}, {})
+    assert readmission.lost_text(lost or ()) == (
+        "1 pod would be rejected by any restart: default/gpu (UnexpectedAdmissionError: an init container has a device,"
+        " kubernetes#138446)"
+    )

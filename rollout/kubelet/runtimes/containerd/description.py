@@ -188,7 +188,14 @@ def _config_paths(since: Number, before: Number, default: str) -> Row:
     return Row(MIRRORS, Runtime.CONTAINERD, since, before, "config_path", default, _HOSTS, _UNIT)
 
 
-DAEMON = Daemon(_UNIT, "containerd", stand_in.DAEMON, logs_requests=True, agent_part="containerd")
+DAEMON = Daemon(
+    _UNIT,
+    "containerd",
+    stand_in.DAEMON,
+    logs_requests=True,
+    agent_part="containerd",
+    keepers=("containerd-shim",),  # containerd-shim-runc-v2 and those of other runtimes, cut off
+)
 _IMAGE = r'"(?P<image>[^"]+)"'
 # internal/cri/server/images/image_pull.go, and pkg/cri of 1.x.
 _LOGS = (

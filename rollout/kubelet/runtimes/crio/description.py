@@ -139,7 +139,7 @@ def _deadline(since: Number, before: Number, default: str) -> Row:
     return Row(DEADLINE, Runtime.CRIO, since, before, key, default, DROP_IN, _UNIT, restart)
 
 
-DAEMON = Daemon(_UNIT, "crio", stand_in.DAEMON, logs_requests=True, agent_part="crio")
+DAEMON = Daemon(_UNIT, "crio", stand_in.DAEMON, logs_requests=True, agent_part="crio", keepers=("conmon", "conmonrs"))
 
 CRIO = Description(
     Runtime.CRIO,
