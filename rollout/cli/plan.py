@@ -105,12 +105,18 @@ def plan(
     for line in planned.frozen:
         say(f"warning: {line}; apply refuses until `rollout unfreeze {cluster}`", err=True)
     digest, content = plan_codec.sealed(planned.plan)
-    path = out or Path(plan_codec.file_name(planned.plan, digest))
-    write_privately(path, content)
+    path = out or (Path(plan_codec.file_name(planned.plan, digest)) if _is_of_use(planned.plan) else None)
+    if path is not None:
+        write_privately(path, content)
     _show(session, planned, path, digest, whole=whole, context=context)
     if planned.preflight.refused:
         return NOT_PLANNED
     return _exit_code(planned.plan, HAS_CHANGES if exit_code else 0)
+
+
+def _is_of_use(made: Plan) -> bool:
+    """A plan that changes nothing because each node was refused or not read can never be applied: nobody needs its file."""
+    return bool(made.nodes) or not made.left_out
 
 
 def _exit_code(made: Plan, with_changes: int) -> int:
@@ -133,13 +139,18 @@ def _assumed(text: str) -> int | None:
     return found.minor
 
 
-def _show(session: Session, planned: Planned, path: Path, digest: str, *, whole: bool, context: int | None) -> None:
+def _show(
+    session: Session, planned: Planned, path: Path | None, digest: str, *, whole: bool, context: int | None
+) -> None:
     made, preflight = planned.plan, planned.preflight
-    if _shown_as_document(session.output, made, path, digest):
+    if _shown_as_document(session.output, made, path or "", digest):
         return
     echo_plan(made, whole=whole, context=context)
     if preflight.refused:
         say(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
+    if path is None:
+        say("no plan file is written: there is nothing to apply")
+        return
     say(f"written: {printable(str(path), LONGEST_PATH)}")
     say(f"digest: {digest}")
     if made.nodes and not preflight.refused:
@@ -150,7 +161,7 @@ def _show(session: Session, planned: Planned, path: Path, digest: str, *, whole:
         say(f"{first}apply it: rollout apply {shlex.quote(str(path))}")
 
 
-def _shown_as_document(output: str, made: Plan, path: Path, digest: str) -> bool:
+def _shown_as_document(output: str, made: Plan, path: Path | str, digest: str) -> bool:
     """Print JSON or Markdown. False: text is wanted."""
     if output == "json":
         click.echo(documents.page(PlanDocument(str(path), made)))

@@ -208,3 +208,15 @@ def test_the_command_that_applies_a_plan_repeats_nothing_that_was_not_given(
 ) -> None:
     planned(site, SOME_CHANGE)
     assert "apply it: rollout apply p.plan.json\n" in capsys.readouterr().out
+
+
+def test_a_plan_that_can_never_be_applied_leaves_no_file(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert planned(site, {name: unread(name) for name in NAMES}) == 4
+    assert "written: p.plan.json" in capsys.readouterr().out, "a file that was asked for is there"
+    words = ["plan", "--cluster", "small", "--snapshot", "fleet.snapshot.json"]
+    assert run(words) == 4
+    said = capsys.readouterr().out
+    assert "no plan file is written: there is nothing to apply" in said
+    assert not list(site.glob("small-*"))
+    assert run([*words, "-o", "json"]) == 4
+    assert only(capsys.readouterr().out)["file"] == ""

@@ -255,7 +255,7 @@ _SHOWN_PLAN = Shown(
 
 @dataclass(frozen=True, slots=True)
 class PlanDocument:
-    """The plan that was written to ``file``. ``changed`` counts its nodes, ``seconds`` is its expected length.
+    """The plan that was written to ``file`` (``""``: none was, see ``left``). ``changed`` counts its nodes, ``seconds`` is its expected length.
 
     ``limit`` is the nodeset expression that selected the nodes; ``""``: all. ``left``: nodes that it leaves alone.
     """
