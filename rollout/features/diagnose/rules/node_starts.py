@@ -99,7 +99,8 @@ def _runs(deaths: Sequence[Fact]) -> Iterator[list[Fact]]:
     """Ends with the same reason that follow each other; two lines within two seconds are of one end."""
     run: list[Fact] = []
     for fact in deaths:
-        if run and fact.at is not None and run[-1].at is not None and fact.at - run[-1].at <= 2:
+        same_end = fact.kind is Kind.FATAL  # systemd writes one line for each end
+        if same_end and run and fact.at is not None and run[-1].at is not None and fact.at - run[-1].at <= 2:
             continue
         if run and ((fact.at or 0.0) - (run[-1].at or 0.0) > APART or _reason(fact) != _reason(run[-1])):
             if len(run) >= LOOP:

@@ -10,7 +10,6 @@ OPEN = {
     "ends-talos-json": "a node's name in front of JSON",
     "starts-talos-json": "a node's name in front of JSON",
     "runtimes-status-never-checked": "a node's name in front of JSON",
-    "starts-exec-203": "ends within two seconds are taken for one",
 }
 """What is known to be wrong."""
 
