@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rollout.features.diagnose.rules.facts import BareFact, Kind
 from rollout.features.diagnose.rules.pod_events import event_found
-from rollout.features.diagnose.rules.troubles import NOT_KILLED, RepeatedTrouble, runtime_call, stop_call, troubles_in
+from rollout.features.diagnose.rules.troubles import (
+    NOT_KILLED,
+    RepeatedTrouble,
+    runtime_call,
+    sandbox_call,
+    stop_call,
+    troubles_in,
+)
 from rollout.kubelet.runtimes.description import PullStep
 from rollout.kubelet.runtimes.known import KNOWN
 
@@ -343,6 +350,21 @@ def _not_stopped(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(fact.kind, {**fact.fields, "by": by})
 
 
+_SANDBOX = re.compile(
+    r"StopPodSandbox (?:for )?\"(?P<id>[0-9a-f]{6,64})\"(?: from runtime service)? failed(?:: (?P<error>.*))?",
+    re.DOTALL,
+)
+
+
+def _sandbox(message: str, keys: Fields) -> Iterator[BareFact]:
+    """A sandbox that was not stopped: by the kubelet's client of the runtime, or by the runtime's own log."""
+    old = _SANDBOX.fullmatch(message)
+    id_ = old["id"] if old else keys.get("podSandboxID", "")
+    error = (old["error"] if old else "") or keys.get("err", "") or keys.get("error", "")
+    trouble = sandbox_call(id_, error) if id_ and (error or old) else None
+    yield from [_trouble(trouble)] if trouble else []
+
+
 _RUNTIME_STOP = re.compile(
     r'StopContainer for "(?P<id>[0-9a-f]{6,64})" failed|Container (?P<id2>[0-9a-f]{12,64}) failed to exit within \d{1,6} ?s(?:econds)? of kill - trying direct SIGKILL'
 )
@@ -428,6 +450,7 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
         (call, _called)
         for call in ("ListContainers", "ListPodSandbox", "ListImages", "Status from runtime", "Version from runtime")
     ),
+    ("StopPodSandbox", _sandbox),
     ("StopContainer for ", _runtime_stop),
     ("StopContainer", _not_stopped),
     ('Container "', _container),
@@ -463,6 +486,7 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "ListPodSandbox": ("service failed",),
     "ListImages": ("service failed",),
     "StopContainer": ("service failed",),
+    "StopPodSandbox": ("failed",),
     "StopContainer for ": ("failed", "with timeout"),
     'Container "': ("exited normally", "termination failed"),
     "container &Container{Name:": ("ErrImagePull",),

@@ -131,3 +131,13 @@ def stop_call(container: str, error: str) -> RepeatedTrouble | None:
         return None
     away = _SOCKET.search(error[:LONGEST])
     return RepeatedTrouble(NOT_KILLED, container, by="call", away=away["socket"] if away else "")
+
+
+def sandbox_call(sandbox: str, error: str) -> RepeatedTrouble | None:
+    """StopPodSandbox failed. A sandbox that is gone already has been stopped."""
+    plain = error[:LONGEST]
+    if re.match(r"rpc ?error: code = NotFound ", plain):
+        return None
+    away = _SOCKET.search(plain)
+    by = "network" if _NETWORK.match(plain) or plain.startswith("failed to destroy network for sandbox ") else "call"
+    return RepeatedTrouble(NOT_STOPPED, sandbox[:12], by=by, away=away["socket"] if away else "")
