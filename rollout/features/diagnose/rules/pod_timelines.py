@@ -5,18 +5,22 @@ A kubelet does not log SIGKILL: the runtime sends it when the period that it was
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.endings import PodEnd, endings_of, step_words
 from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import clock_text
+from rollout.features.diagnose.rules.troubles import MOUNTED, NOT_KILLED, NOT_STOPPED
 
 BEFORE = 60.0
 """Seconds before the kubelet sees a deletion, in which the API may have accepted it."""
 BEHIND = 3600.0
 """Seconds behind a pod's end, in which its return belongs to it."""
+TOGETHER = 2.0
+"""Seconds in which the layers of a kubelet report one try."""
 _SIGNALS = {"137": "SIGKILL", "143": "SIGTERM"}
 
 
@@ -45,7 +49,10 @@ def pod_timelines(facts: Facts, pod: str) -> tuple[PodTimeline, ...]:
     )
     told = [fact for fact in facts.of(*_OF_THE_API) if fact["pod"] == pod and fact.at is not None]
     if ends:
-        return tuple(_timeline(pod, ending.deleted.node, _all(ending, told)) for ending in ends)
+        failed = [fact for fact in facts.of(Kind.TROUBLE) if fact["pod"] == pod and fact["id"] in _FAILED]
+        return tuple(
+            _timeline(pod, ending.deleted.node, chain(_all(ending, told), _failures(ending, failed))) for ending in ends
+        )
     accepted = next((fact for fact in told if fact.kind is Kind.ACCEPTED), None)
     if accepted is None:
         return ()
@@ -84,6 +91,28 @@ def _all(ending: PodEnd, told: list[Fact]) -> Iterator[_Told]:
         early = BEFORE if fact.kind is Kind.ACCEPTED else 0.0
         if fact.clock == ending.deleted.clock and begun - early <= (fact.at or 0.0) <= over:
             yield fact.at or 0.0, _of_the_api(fact)
+
+
+_FAILED = {
+    NOT_KILLED: "the runtime does not end {of}",
+    NOT_STOPPED: "the runtime does not stop the sandbox {of}",
+    MOUNTED: "volume {of} is not unmounted",
+}
+
+
+def _failures(ending: PodEnd, failed: Sequence[Fact]) -> Iterator[_Told]:
+    """The first and the last try of each kind that failed while the pod ended; one try may be reported by several layers."""
+    begun, over = ending.deleted.at or 0.0, (ending.removed.at or 0.0) if ending.removed else float("inf")
+    kinds: dict[tuple[str, str], list[float]] = {}
+    for fact in failed:
+        at = fact.at or 0.0
+        if fact.clock == ending.deleted.clock and begun <= at <= over and fact["of"]:
+            kinds.setdefault((fact["id"], fact["of"]), []).append(at)
+    for (id_, of), times in kinds.items():
+        words = _FAILED[id_].format(of=of)
+        yield times[0], f"{words}: the try fails"
+        if times[-1] - times[0] > TOGETHER:
+            yield times[-1], f"{words}: the last try in these files fails"
 
 
 def _of_the_api(fact: Fact) -> str:

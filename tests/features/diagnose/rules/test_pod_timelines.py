@@ -90,3 +90,21 @@ def test_another_pod_and_a_pod_that_did_not_end_have_none() -> None:
         timelines({"metadata": {"namespace": "shop", "name": "web-3", "creationTimestamp": stamp(0)}}, pod="shop/web-3")
         == ()
     )
+
+
+def test_tries_that_fail_are_steps_of_the_end() -> None:
+    """The first and the last one: the timeline does not stop at SIGTERM. One try may have a line for each layer."""
+    away = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+    failed = f'"Container termination failed with gracePeriod" err="{away}" {POD} gracePeriod=30'
+    other = failed.replace("web-1", "web-2").replace("0f1e2d3c", "77aa2d3c")
+    asked = ((1.0, LOG[0][1]), (1.1, f'"Killing container with a grace period" {POD} gracePeriod=30'))
+    tries = ((100.0, other), (151.0, failed), (151.5, failed), (901.0, failed), (3601.0, failed))
+    (timeline,) = timelines(log=(*asked, *tries))
+    assert [(round(step.seconds), step.what) for step in timeline.steps] == [
+        (0, "the kubelet receives the deletion"),
+        (0, "SIGTERM to app, 30 s left"),
+        (150, "the runtime does not end app: the try fails"),
+        (3600, "the runtime does not end app: the last try in these files fails"),
+    ]
+    (once,) = timelines(log=(*asked, *tries[1:3]))
+    assert [step.what for step in once.steps][2:] == ["the runtime does not end app: the try fails"]
