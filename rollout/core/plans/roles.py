@@ -19,6 +19,10 @@ _MANIFEST = re.compile(
 """Names of the manifests of a control plane's static pods: of kubeadm, RKE2 and kubespray; ``-pod`` of OpenShift; ``etcd-…`` and ``.manifest`` of kops."""
 
 
+SERVERS = frozenset({"k3s.service", "rke2-server.service"})
+"""The units of servers of k3s and RKE2, as their installers name them."""
+
+
 @dataclass(frozen=True, slots=True)
 class SeenRole:
     """``seen``: what shows that it is of the control plane, beyond the inventory; ``""``: nothing does, or the inventory says so too."""
@@ -32,7 +36,7 @@ def seen_role(node: Node, read: Snapshot | Unread | None, live: LiveNode | None)
     said = role_of(node.labels)
     if said is Role.CONTROL_PLANE:
         return SeenRole(said)
-    seen = [*_static_pods(read), *_of_node(live)]
+    seen = [*_static_pods(read), *_server(read), *_of_node(live)]
     if seen:
         return SeenRole(Role.CONTROL_PLANE, " and ".join(seen))
     return SeenRole(role_of({**(live.labels if live else {}), **node.labels}))
@@ -46,6 +50,12 @@ def _static_pods(read: Snapshot | Unread | None) -> tuple[str, ...]:
         if (names := sorted(filter(_MANIFEST.fullmatch, folder.files.names)))
     ]
     return (f"it has {' and '.join(found)}",) if found else ()
+
+
+def _server(read: Snapshot | Unread | None) -> tuple[str, ...]:
+    """k3s has the control plane in the process of its server: there are no static pods."""
+    unit = read.measurement.unit if isinstance(read, Snapshot) else None
+    return (f"{unit.name} has its kubelet",) if unit is not None and unit.name in SERVERS else ()
 
 
 def _of_node(live: LiveNode | None) -> tuple[str, ...]:

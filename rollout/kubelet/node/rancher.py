@@ -28,7 +28,6 @@ class Embedding:
     name: str
     title: str
     child: bool
-    server: bool
 
     @property
     def config(self) -> str:
@@ -48,10 +47,10 @@ OWN_NAME = "99-rollout.yaml"
 EMBEDDINGS: Mapping[str, Embedding] = {
     each.unit: each
     for each in (
-        Embedding("k3s.service", "k3s", "k3s", child=False, server=True),
-        Embedding("k3s-agent.service", "k3s", "k3s", child=False, server=False),
-        Embedding("rke2-server.service", "rke2", "RKE2", child=True, server=True),
-        Embedding("rke2-agent.service", "rke2", "RKE2", child=True, server=False),
+        Embedding("k3s.service", "k3s", "k3s", child=False),
+        Embedding("k3s-agent.service", "k3s", "k3s", child=False),
+        Embedding("rke2-server.service", "rke2", "RKE2", child=True),
+        Embedding("rke2-agent.service", "rke2", "RKE2", child=True),
     )
 }
 APPENDING_SINCE = 21

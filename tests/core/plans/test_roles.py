@@ -8,9 +8,10 @@ import pytest
 
 from rollout.core.model.inventory import Node, Role
 from rollout.core.model.live import LiveNode
-from rollout.core.model.snapshot import Snapshot, Unread
+from rollout.core.model.snapshot import Snapshot, UnitState, Unread
 from rollout.core.model.surroundings import Listing, Manifests, NodeSurroundings
-from rollout.core.plans.roles import SeenRole, seen_role
+from rollout.core.plans.roles import SERVERS, SeenRole, seen_role
+from rollout.kubelet.node.rancher import EMBEDDINGS
 from tests.kubelet.nodes import kubeadm
 
 FOLDER = "/etc/kubernetes/manifests"
@@ -61,6 +62,27 @@ def test_the_label_or_the_taint_of_its_node_shows_it(key: str) -> None:
 def test_a_taint_that_only_begins_like_it_shows_nothing() -> None:
     taints = ("node-role.kubernetes.io/control-plane-like:NoSchedule", "dedicated=gpu:NoSchedule")
     assert seen_role(WORKER, None, replace(LIVE, taints=taints)) == SeenRole(Role.WORKER)
+
+
+@pytest.mark.parametrize(
+    ("unit", "role"),
+    [
+        ("k3s.service", Role.CONTROL_PLANE),
+        ("rke2-server.service", Role.CONTROL_PLANE),
+        ("k3s-agent.service", Role.WORKER),
+        ("rke2-agent.service", Role.WORKER),
+        ("kubelet.service", Role.WORKER),
+    ],
+)
+def test_the_unit_of_a_server_of_k3s_or_rke2_shows_it(unit: str, role: Role) -> None:
+    found = kubeadm("n1")
+    read = replace(found, measurement=replace(found.measurement, unit=UnitState(unit)))
+    seen = f"{unit} has its kubelet" if role is Role.CONTROL_PLANE else ""
+    assert seen_role(WORKER, read, None) == SeenRole(role, seen)
+
+
+def test_the_servers_are_units_of_layouts_that_are_known() -> None:
+    assert frozenset(EMBEDDINGS) > SERVERS
 
 
 def test_everything_that_shows_it_is_named() -> None:
