@@ -30,6 +30,7 @@ OTHER_WORDS = frozenset(
         "iptables-drop-bit",
         "iptables-masquerade-bit",
         "inhibit-delay",
+        "kubelet-arg",
         "kubelet-root",
         "kubelet-config",
         "kubelet-version",
