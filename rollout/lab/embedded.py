@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from rollout.core.text.yaml_source import read_yaml
+from rollout.kubelet.runtimes.containerd.stand_in import EMBEDDED_ENDPOINT, EMBEDDED_LOG, EMBEDDED_STARTED
 from rollout.lab.units import Tree
 
 UNIT = "rke2-agent.service"
@@ -19,7 +20,7 @@ KUBELET = f"{HOME}/data/v1/bin/kubelet"
 LOG = f"{HOME}/agent/logs/kubelet.log"
 CONFIG = "/etc/rancher/rke2/config.yaml"
 DROP_INS = f"{HOME}/agent/etc/kubelet.conf.d"
-ENDPOINT = "unix:///run/k3s/containerd/containerd.sock"
+ENDPOINT = EMBEDDED_ENDPOINT
 DROP_INS_SINCE = 32
 
 _UNIT_FILE = """\
@@ -55,7 +56,6 @@ kind: KubeletConfiguration
 serializeImagePulls: false
 staticPodPath: {HOME}/agent/pod-manifests
 """
-_STARTED = 'time="2026-11-27T10:00:00Z" level=info msg="starting containerd" revision=lab version=v2.1.4-k3s1\n'
 
 
 def files(minor: int, pause: str) -> Mapping[str, str]:
@@ -64,7 +64,7 @@ def files(minor: int, pause: str) -> Mapping[str, str]:
         f"/usr/lib/systemd/system/{UNIT}": _UNIT_FILE.format(pause=pause),
         CONFIG: "# joined by hand (OPS-3120)\nserver: https://192.0.2.1:9345\nkubelet-arg:\n- max-pods=150 # one /24\n",
         f"{HOME}/agent/kubelet.kubeconfig": "# client certificate: not in the lab\n",
-        f"{HOME}/agent/containerd/containerd.log": _STARTED,
+        f"{HOME}/agent/{EMBEDDED_LOG}": EMBEDDED_STARTED,
         LOG: "",
     }
     if minor >= DROP_INS_SINCE:

@@ -125,3 +125,12 @@ DAEMON = DaemonStandIn(
     ),
 )
 RUNTIME = RuntimeStandIn(_programs, _files, "containerd", "containerd", "1.7.2", (INGEST,))
+
+
+# As k3s and RKE2 contain it.
+
+EMBEDDED_ENDPOINT = "unix:///run/k3s/containerd/containerd.sock"
+EMBEDDED_LOG = "containerd/containerd.log"
+"""Below the folder of the agent."""
+EMBEDDED_STARTED = 'time="2026-11-27T10:00:00Z" level=info msg="starting containerd" revision=lab version=v2.1.4-k3s1\n'
+"""The first line of each start."""
