@@ -236,10 +236,15 @@ def _with_arguments(now: Layout, home: ArgumentsHome) -> Layout:
         raise LayoutError("layout-not-understood", f"its kubelet has the argument {printable(strange, LONGEST_PATH)}")
     own = f"{home.embedding.title}'s own arguments"
     args = () if home.refused else home.args
-    pieces = (
-        Piece(word, f"{rancher.KEY} in {file}" if file else own, "", file)
-        for word, file in rancher.expected(rest, args, home.embedding)
-    )
+    words_by_file = rancher.expected(rest, args, home.embedding)
+    gone = next((word for word, file in words_by_file if not file and not rancher.is_own(word)), "")
+    if gone and not home.refused:
+        message = (
+            f"{printable(gone, LONGEST_PATH)} is in the running process, but no file sets it, and {home.embedding.title} does"
+            " not set it itself: a restart would take it away"
+        )
+        raise LayoutError("layout-drifted", message)
+    pieces = (Piece(word, f"{rancher.KEY} in {file}" if file else own, "", file) for word, file in words_by_file)
     return replace(now, pieces=(Piece(program, own, "", ""), *pieces), flags_home=home)
 
 

@@ -67,6 +67,26 @@ _OF_THE_LOG = frozenset({
 """klog's flags without ``-v`` and ``-vmodule``."""
 
 
+_OWN = frozenset({
+    "address", "allowed-unsafe-sysctls", "anonymous-auth", "authentication-token-webhook", "authorization-mode", "cert-dir",
+    "cgroup-driver", "cgroup-root", "cgroups-per-qos", "client-ca-file", "cloud-config", "cloud-provider", "cluster-dns",
+    "cluster-domain", "cni-bin-dir", "cni-conf-dir", "config", "config-dir", "container-runtime", "container-runtime-endpoint",
+    "containerd", "cpu-cfs-quota", "enforce-node-allocatable", "eviction-hard", "eviction-minimum-reclaim", "fail-swap-on",
+    "feature-gates", "file-check-frequency", "healthz-bind-address", "hostname-override", "image-credential-provider-bin-dir",
+    "image-credential-provider-config", "image-service-endpoint", "kubeconfig", "kubelet-cgroups", "network-plugin", "node-ip",
+    "node-labels", "pod-infra-container-image", "pod-manifest-path", "protect-kernel-defaults", "read-only-port",
+    "register-with-taints", "resolv-conf", "root-dir", "runtime-cgroups", "seccomp-profile-root", "serialize-image-pulls",
+    "sync-frequency", "tls-cert-file", "tls-private-key-file", "v", "vmodule", "volume-plugin-dir",
+})  # fmt: skip
+"""Flags that k3s or RKE2 sets itself (k3s pkg/daemons/agent/agent_linux.go of 1.21 to 1.37, rke2 pkg/executor/staticpod)."""
+
+
+def is_own(word: str) -> bool:
+    """Whether k3s or RKE2 may have set this argument itself."""
+    name = word.partition("=")[0].removeprefix("--")
+    return name in _OWN or name in _OF_THE_LOG
+
+
 @dataclass(frozen=True, slots=True)
 class KubeletArg:
     """An entry of ``kubelet-arg`` that counts: ``max-pods=200``, and the file that has it."""

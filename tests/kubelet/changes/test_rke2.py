@@ -107,6 +107,12 @@ def test_an_argument_that_the_running_kubelet_does_not_have_is_an_edit_that_was_
     assert "--max-pods=150 is in the files but not in the running process" in made.reason
 
 
+def test_an_argument_that_no_file_sets_any_more_is_an_edit_that_was_not_loaded() -> None:
+    made = refused(rke2(words=("--max-pods=150",)), maxParallelImagePulls=5)
+    assert made.reference == "layout-drifted"
+    assert "--max-pods=150 is in the running process, but no file sets it" in made.reason
+
+
 def test_an_edit_after_the_start_is_refused_whatever_was_removed_by_it() -> None:
     found = replace(rke2(), stale=(Stale(MAIN, UNIT, edited=True, seconds=60),))
     made = refused(found, maxParallelImagePulls=5)
