@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Protocol
 
 from rollout.app.apply import apply_plan
@@ -23,6 +24,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Policy
+from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans.planning import Preflight
 from rollout.core.plans.required_back_ends import needs_to_plan, with_gates_of_api
@@ -32,6 +34,7 @@ from rollout.core.reading.precedence import parse_override, settings_of
 from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import limited
 from rollout.errors import UsageError
+from rollout.kubelet.effects.needs import files_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +76,24 @@ def _playbook(files: Files, inventory: Inventory) -> str:
     return names[0]
 
 
-def read_fleet(call: CallPorts, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
-    """One round trip per node."""
+Named = Mapping[str, tuple[str, ...]]
+"""Node → the files that its settings name."""
+
+_NONE: Named = MappingProxyType({})
+
+
+def read_fleet(call: CallPorts, inventory: Inventory, selection: Sequence[str], named: Named = _NONE) -> FleetSnapshot:
+    """One round trip per node, and a second one where its settings name files."""
     with closing(call.nodes()) as nodes:
-        return _read_over(nodes, call, inventory, selection, goes_on=False)
+        return _read_over(nodes, call, inventory, selection, named, goes_on=False)
 
 
 def _read_over(
-    nodes: Nodes, call: CallPorts, inventory: Inventory, selection: Sequence[str], *, goes_on: bool
+    nodes: Nodes, call: CallPorts, inventory: Inventory, selection: Sequence[str], named: Named, *, goes_on: bool
 ) -> FleetSnapshot:
     """``goes_on``: the connections are used afterwards."""
     access = call.access(inventory, selection)
-    fleet = snapshot_fleet(inventory, access, nodes, call.clock, call.keep, goes_on=goes_on)
+    fleet = snapshot_fleet(inventory, access, nodes, call.clock, call.keep, goes_on=goes_on, named=named)
     sources = call.sources()
     fleet = replace(fleet, jumps=call.jumps(inventory, selection))
     return with_running(fleet, inventory, call.past(), sources, call.kubeconfig, call.keep)
@@ -95,15 +104,24 @@ def make_plan(
 ) -> Plan:
     """``overrides``: NAME=VALUE. ``assumed``: kubelets newer than rollout knows are treated as this minor."""
     inventory, policy, past = asked.inventory, asked.policy, call.past()
-    said = {setting.name: setting for setting in map(parse_override, overrides)}
     known = last_revert_times(past, inventory.cluster)
     around = look_around(inventory, past, call.sources(), call.kubeconfig, asked.selection)
     call.start_times.check((*policy.conditions, *inventory.conditions))
-    settings = settings_of(inventory, policy, said)
+    settings = _settings(asked, overrides)
     own = own_defects(call.files())
     return build_plan(
         inventory, policy, fleet, settings, asked.selection, asked.limit, known, around, assumed, call.keep, own
     )
+
+
+def _settings(asked: ToPlan, overrides: Sequence[str]) -> Mapping[str, Mapping[str, Setting]]:
+    said = {setting.name: setting for setting in map(parse_override, overrides)}
+    return settings_of(asked.inventory, asked.policy, said)
+
+
+def _named(asked: ToPlan, overrides: Sequence[str]) -> Named:
+    settings = _settings(asked, overrides)
+    return {name: paths for name in asked.selection if (paths := files_named(settings[name]))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +149,7 @@ def plan_cluster(
     ``make_plan``.
     """
     asked = to_plan(call, cluster, playbook, limit, contacts=fleet is None)
-    fleet = fleet or read_fleet(call, asked.inventory, asked.selection)
+    fleet = fleet or read_fleet(call, asked.inventory, asked.selection, _named(asked, overrides))
     save(fleet)
     plan = make_plan(call, asked, fleet, overrides, assumed)
     freeze = freeze_in(call.past(), cluster)
@@ -152,7 +170,7 @@ def plan_and_apply(
     with closing(call.nodes()) as nodes:  # one connection a node, from the first reading to the end
         check_not_frozen(call.past(), cluster)
         asked = to_plan(call, cluster, playbook, limit, contacts=False)
-        fleet = _read_over(nodes, call, asked.inventory, asked.selection, goes_on=True)
+        fleet = _read_over(nodes, call, asked.inventory, asked.selection, _named(asked, overrides), goes_on=True)
         check_nodes_not_frozen(cluster, frozen_in(fleet))
         plan = make_plan(call, asked, fleet, overrides)
         operator.planned(plan)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TypeVar
 
 from rollout.app.call import CallPorts
@@ -13,7 +15,7 @@ from rollout.app.ports import Clock, Nodes, Target
 from rollout.core.model.inventory import Inventory, Node, reached_at
 from rollout.core.model.regions import region_of_zone
 from rollout.core.model.report import Outcome, RemoteCommand, Report
-from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
+from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread
 from rollout.core.text.nodesets import limited
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
@@ -64,16 +66,28 @@ def snapshot_fleet(
     keep: Keep = keep_nothing,
     *,
     goes_on: bool = False,
+    named: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> FleetSnapshot:
     """Every node of ``access`` as it is now.
 
     Changes nothing. ``keep`` stores the trace of an answer that rollout fails on. ``goes_on``: the connections are kept.
+    ``named``: node → more files to look at there, because a setting names them. Their content is not read.
     """
     taken = clock.wall()
 
     def read(target: Target) -> Snapshot | Unread:
-        command = agent_call.snapshot(access.program, unit=UNIT, sudo=access.sudo[target.name], deadline=READ_SECONDS)
-        return run_snapshot(nodes, target, command, keep)
+        sudo = access.sudo[target.name]
+        command = agent_call.snapshot(access.program, unit=UNIT, sudo=sudo, deadline=READ_SECONDS)
+        found, paths = run_snapshot(nodes, target, command, keep), named.get(target.name, ())
+        if isinstance(found, Unread) or not paths:
+            return found
+        command = agent_call.status(
+            access.program, measure=Measure(UNIT, paths=paths), sudo=sudo, deadline=READ_SECONDS
+        )
+        measured = run_verb(nodes, target, "status", command, keep).measurement
+        seen = measured.files if measured else {}
+        kinds = {path: FileState(path, seen[path].kind) for path in paths if path in seen}
+        return replace(found, files={**kinds, **found.files})
 
     found = each(access, nodes, read, keep=goes_on)
     targets = (access.targets[name] for name in found)

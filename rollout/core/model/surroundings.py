@@ -15,6 +15,11 @@ _NAME = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 """Other names are not reported."""
 
 
+def is_named(path: str) -> bool:
+    """Whether an agent can be asked for this absolute path."""
+    return path.startswith("/") and _NAME.fullmatch(path) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Names that exist on a node, sorted. ``whole``: there are no others; else the agent's bound cut them off."""

@@ -17,10 +17,11 @@ from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.pods import PlacedPod
-from rollout.core.model.settings import Value
+from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
-from rollout.core.model.surroundings import NodeSurroundings, Room
+from rollout.core.model.surroundings import NodeSurroundings, Room, is_named
 from rollout.core.text import json_text
+from rollout.kubelet import fields
 from rollout.kubelet.conditions import NodeValues, number
 from rollout.kubelet.configuration.go_values import cpus
 from rollout.kubelet.values import value_at
@@ -91,8 +92,19 @@ _FILES: tuple[tuple[str, str], ...] = (
     ("resolvConf", "new pods would not start"),
     ("--kubeconfig", _STOPS),
     ("--image-credential-provider-config", _STOPS),
+    ("--image-credential-provider-bin-dir", _STOPS),
     ("--cloud-config", _STOPS),
 )
+
+
+def files_named(settings: Mapping[str, Setting]) -> tuple[str, ...]:
+    """The files that these settings name and that a kubelet needs: they are looked at on the node."""
+    values: dict[str, Value] = {}
+    for name, setting in settings.items():
+        flag = fields.flag(name)
+        values[flag.field if flag and flag.field else name] = setting.value
+    found = (values.get(name) or value_at(values, name) for name, _ in _FILES)
+    return tuple(dict.fromkeys(path for path in found if isinstance(path, str) and is_named(path)))
 
 
 def _files(here: Here) -> Iterator[Need]:
@@ -100,7 +112,8 @@ def _files(here: Here) -> Iterator[Need]:
         path = here.text(name)
         if path and here.changes(name):
             state = here.snapshot.files.get(path)
-            yield from _is_there(name, path, without, there=None if state is None else state.kind != "absent")
+            known = state is not None and state.kind != "symlink"  # what it leads to was not looked at
+            yield from _is_there(name, path, without, there=state.kind != "absent" if state and known else None)
 
 
 def group_path(name: str, driver: str) -> str:

@@ -73,6 +73,9 @@ def bring_about(site: Site, name: str, case: Case) -> None:
         (place if path.endswith("/") else place.parent).mkdir(parents=True, exist_ok=True)
         if not path.endswith("/"):
             place.write_text(text)
+    for path, target in case.links.items():
+        (top / path.strip("/")).parent.mkdir(parents=True, exist_ok=True)
+        (top / path.strip("/")).symlink_to(target)
     for path in case.gone:
         (top / path.strip("/")).unlink()
     for number, path in enumerate(case.listens, 900):

@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 class Case:
     """``settings``: of the node. ``config``: lines of its kubelet's file; ``edited``: lines that the running kubelet has not read. ``files``: path → text; a path that ends in ``/`` is a folder.
 
-    ``gone``: paths that are removed. ``listens``: sockets that a process listens at.
+    ``links``: path → target. ``gone``: paths that are removed. ``listens``: sockets that a process listens at.
     """
 
     verdict: Verdict
@@ -34,6 +34,7 @@ class Case:
     config: str = ""
     edited: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
     listens: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -277,13 +278,24 @@ CASES: Mapping[str, Case] = {
         SAID, "the Node shows a change only that late", wants={"nodeStatusUpdateFrequency": "1m"},
     ),
     # Files and sockets.
-    "a CA that may not be there": _case(
-        UNKNOWN, "whether /etc/other/ca.crt is on the node is not known; without it the kubelet would not start",
+    "a CA that is not there": _case(
+        REFUSED, "/etc/other/ca.crt is not on the node, so the kubelet would not start",
         wants={"authentication": {"x509": {"clientCAFile": "/etc/other/ca.crt"}}},
     ),
-    "a serving certificate that may not be there": _case(
-        UNKNOWN, "whether /etc/tls.crt is on the node is not known",
-        wants={"tlsCertFile": "/etc/tls.crt", "tlsPrivateKeyFile": "/etc/tls.key"},
+    "a CA that is there": _case(
+        PLAIN, "/etc/other/ca.crt is", wants={"authentication": {"x509": {"clientCAFile": "/etc/other/ca.crt"}}},
+        files={"/etc/other/ca.crt": "x"},
+    ),
+    "a CA behind a link": _case(
+        UNKNOWN, "whether /etc/other/ca.crt is on the node is not known",
+        wants={"authentication": {"x509": {"clientCAFile": "/etc/other/ca.crt"}}}, links={"/etc/other/ca.crt": "nowhere"},
+    ),
+    "a CA by its flag": _case(
+        REFUSED, "/etc/other/ca.crt is not on the node", wants={"--client-ca-file": "/etc/other/ca.crt"},
+    ),
+    "a serving certificate that is not there": _case(
+        REFUSED, "tlsPrivateKeyFile: /etc/tls.key is not on the node, so the kubelet would not start",
+        wants={"tlsCertFile": "/etc/tls.crt", "tlsPrivateKeyFile": "/etc/tls.key"}, files={"/etc/tls.crt": "x"},
     ),
     "an image service that nobody serves": _case(
         REFUSED, "a program that listens at /run/images.sock is not on the node, so the kubelet would not start",
@@ -293,17 +305,17 @@ CASES: Mapping[str, Case] = {
         PLAIN, "a program that listens", wants={"imageServiceEndpoint": "unix:///run/images.sock"},
         listens=("/run/images.sock",),
     ),
-    "a kubeconfig that may not be there": _case(
-        UNKNOWN, "whether /etc/other/kubelet.conf is on the node is not known",
+    "a kubeconfig that is not there": _case(
+        REFUSED, "--kubeconfig: /etc/other/kubelet.conf is not on the node, so the kubelet would not start",
         wants={"--kubeconfig": "/etc/other/kubelet.conf"},
     ),
-    "credentials of registries by a file that may not be there": _case(
-        UNKNOWN, "whether /etc/credentials.yaml is on the node is not known",
+    "credentials of registries by a file that is not there": _case(
+        REFUSED, "--image-credential-provider-config: /etc/credentials.yaml is not on the node",
         wants={"--image-credential-provider-config": "/etc/credentials.yaml", "--image-credential-provider-bin-dir": "/opt/bin"},
+        files={"/opt/bin/": ""},
     ),
-    "name servers of a file that may not be there": _case(
-        UNKNOWN, "whether /etc/other.conf is on the node is not known; without it new pods would not start",
-        wants={"resolvConf": "/etc/other.conf"},
+    "name servers of a file that is not there": _case(
+        REFUSED, "/etc/other.conf is not on the node, so new pods would not start", wants={"resolvConf": "/etc/other.conf"},
     ),
     "another root of the kubelet": _case(
         REFUSED, "the kubelet starts with an empty folder", wants={"--root-dir": "/data/kubelet"},
