@@ -10,12 +10,14 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from rollout.core.model.settings import Value
 from rollout.kubelet import fields, versions
 from rollout.kubelet.configuration.drop_ins import in_order
 from rollout.kubelet.configuration.flags import FlagError, parse
 from rollout.kubelet.configuration.go_values import quoted
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, MessageLevel, Sources
 from rollout.kubelet.configuration.startup import outcome
+from rollout.kubelet.values import value_at
 from rollout.kubelet.versions import Version
 from rollout.lab.units import Tree
 
@@ -54,6 +56,9 @@ def start(
     if not begun.starts:
         messages = tuple(_final_line(minor, text) for text in _texts(begun, MessageLevel.FATAL))
         return ProgramStart(messages, _status(minor), 0, fingerprint.hexdigest())
+    lacking = _absent(begun.effective, parse(words, minor).text("--kubeconfig"), tree)
+    if lacking:
+        return ProgramStart((_final_line(minor, lacking),), _status(minor), 0, fingerprint.hexdigest())
     journal = (*_lenient(minor, _texts(begun, MessageLevel.WARNING)), *_greeting(version, minor))
     port = int(str(begun.effective.get("healthzPort", 0)))
     return ProgramStart(journal, None, port, fingerprint.hexdigest(), values=begun.effective)
@@ -103,6 +108,21 @@ def _below(tree: Tree, folder: str, inside: str = "") -> Iterator[str]:
             yield from _below(tree, f"{folder}/{name}", f"{inside}{name}/")
         else:
             yield f"{inside}{name}"
+
+
+def _absent(values: Mapping[str, Value], kubeconfig: str, tree: Tree) -> str:
+    """The kubelet's last words about a file that it needs and that is absent; ``""``: none is."""
+    named = {
+        "unable to load client CA file": value_at(values, "authentication.x509.clientCAFile"),
+        "failed to initialize TLS": values.get("tlsCertFile"),
+        "failed to initialize TLS key": values.get("tlsPrivateKeyFile"),
+        "invalid kubeconfig": kubeconfig,
+    }
+    for text, path in named.items():
+        own = path in ("/var/lib/kubelet/pki/kubelet.crt", "/var/lib/kubelet/pki/kubelet.key")  # it makes these
+        if isinstance(path, str) and path and not own and tree.read(path) is None:
+            return f"failed to run Kubelet: {text}: open {path}: no such file or directory"
+    return ""
 
 
 def _texts(begun: KubeletOutcome, level: MessageLevel) -> tuple[str, ...]:

@@ -67,7 +67,10 @@ _KERNEL: Mapping[str, str] = {
 
 @cache
 def _files(layout: str, runtime: str, runtime_version: str, minor: int, restart_sec: float) -> Mapping[str, str]:
-    found = {"/etc/kubernetes/kubelet.conf": "# client certificate: not in the lab\n"}
+    found = {
+        "/etc/kubernetes/kubelet.conf": "# client certificate: not in the lab\n",
+        "/etc/kubernetes/pki/ca.crt": "# certificate of the cluster: not in the lab\n",
+    }
     restart = f"{restart_sec:g}"
     if layout == RKE2:
         if minor >= _CGROUP_2:

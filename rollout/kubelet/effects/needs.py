@@ -107,10 +107,15 @@ def files_named(settings: Mapping[str, Setting]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in found if isinstance(path, str) and is_named(path)))
 
 
+def _made(here: Here) -> tuple[str, ...]:
+    """Files that a kubelet makes by itself where they are absent (``InitializeTLS``)."""
+    return tuple(f"{here.seen.kubelet_root.rstrip('/')}/pki/kubelet.{end}" for end in ("crt", "key"))
+
+
 def _files(here: Here) -> Iterator[Need]:
     for name, without in _FILES:
         path = here.text(name)
-        if path and here.changes(name):
+        if path and path not in _made(here) and here.changes(name):
             state = here.snapshot.files.get(path)
             known = state is not None and state.kind != "symlink"  # what it leads to was not looked at
             yield from _is_there(name, path, without, there=state.kind != "absent" if state and known else None)
