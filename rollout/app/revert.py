@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
 from rollout.app.chosen_run import chosen_run
-from rollout.app.following import LOOK_BACK, headers_of, last_revert_times, plan_of, replay
+from rollout.app.following import LOOK_BACK, headers_of, last_revert_times, order_of, plan_of, replay
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, Nodes
 from rollout.app.proofs import promised_files, prove
@@ -115,10 +115,11 @@ def known_revert_times(call: CallPorts, cluster: str) -> RevertTimes | None:
 def known_control_plane(call: CallPorts, cluster: str) -> frozenset[str]:
     """The nodes that the last runs have seen to be of the control plane; none if the journal cannot be read."""
     try:
-        plans = [plan_of(header) for header in headers_of(call.past(), cluster)[:LOOK_BACK]]
+        past = call.past()
+        orders = [order_of(past.header(known.run)) for known in headers_of(past, cluster)[:LOOK_BACK]]
     except StateError:
         return frozenset()
-    return frozenset(name for plan in plans if plan is not None for name in control_plane_of(plan.waves))
+    return frozenset(name for order in orders for name in control_plane_of(order.waves))
 
 
 def revert_by_journal(

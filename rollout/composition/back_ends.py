@@ -78,7 +78,7 @@ def _backends(endpoints: Endpoints, needs: Needs, cluster: DrainingCluster | Non
     from rollout.adapters.endpoints import HttpBackEnds
     from rollout.features.drain.asking.rounds import drains_over
 
-    askers = table.askers(HttpBackEnds(endpoints, stack))
+    askers = table.askers(HttpBackEnds(endpoints, stack), None if cluster is None else cluster.nodes)
     return Backends(askers=askers) if cluster is None else Backends(cluster, askers, drains_over(cluster))
 
 

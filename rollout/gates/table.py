@@ -14,6 +14,8 @@ from rollout.gates.api_checks.query import ApiCheck, ApiKind
 from rollout.gates.command.query import CommandQuery
 from rollout.gates.page.query import HttpQuery
 from rollout.gates.prometheus.query import PrometheusQuery
+from rollout.gates.steady_nodes.asking import Nodes, connected
+from rollout.gates.steady_nodes.query import SteadyKind, SteadyQuery
 
 if TYPE_CHECKING:
     from rollout.adapters.endpoints import HttpBackEnds
@@ -25,6 +27,7 @@ QUERIES: Mapping[str, type[GateQuery]] = {
     **dict.fromkeys(get_args(AgentKind), AgentCheck),
     **dict.fromkeys(get_args(ApiKind), ApiCheck),
     **{query.kind: query for query in (PrometheusQuery, AlertQuery, HttpQuery, CommandQuery)},
+    **dict.fromkeys(get_args(SteadyKind), SteadyQuery),
 }
 """Kind → class, in the order in which people are told of them."""
 
@@ -38,7 +41,13 @@ API_SECONDS = 20.0
 """Seconds to read a node through the API server: three requests, each of which is slow on a busy server."""
 
 _BY_API: tuple[ApiKind, ...] = ("nodeReady", "podsKept", "devicesKept")
-API_GATES = tuple(Gate(ApiCheck(kind), GateScope.NODE, kind, API_SECONDS) for kind in _BY_API)
+LIST_SECONDS = 60.0
+"""Seconds to list all Nodes: some thousands of them in pages."""
+
+API_GATES = (
+    *(Gate(ApiCheck(kind), GateScope.NODE, kind, API_SECONDS) for kind in _BY_API),
+    Gate(SteadyQuery(), GateScope.WAVE, SteadyQuery().kind, LIST_SECONDS),
+)
 """The gates that every playbook has as well if a kubeconfig is given, unless it switches them off."""
 
 
@@ -47,15 +56,21 @@ def keys_of_waves() -> tuple[type[GateKeys], ...]:
     from rollout.gates.alertmanager.written import AlertKeys
     from rollout.gates.page.written import PageKeys
     from rollout.gates.prometheus.written import PrometheusKeys
+    from rollout.gates.steady_nodes.written import SteadyKeys
 
-    return PrometheusKeys, AlertKeys, PageKeys
+    return PrometheusKeys, AlertKeys, PageKeys, SteadyKeys
 
 
-def askers(back_ends: HttpBackEnds | None) -> Mapping[str, Asker]:
-    """Kind → how it is asked for a wave. ``None``: no gate asks over HTTP, and those that do are left out."""
+def askers(back_ends: HttpBackEnds | None, nodes: Nodes | None = None) -> Mapping[str, Asker]:
+    """Kind → how it is asked for a wave. ``None``: no gate asks over HTTP, or no API server is known, and those that do are left out.
+
+    ``nodes``: lists the Nodes of the API server.
+    """
     from rollout.gates.command.asking import CommandGate
 
     found: dict[str, Asker] = {CommandQuery.kind: CommandGate}
+    if nodes is not None:
+        found[SteadyQuery().kind] = connected(nodes)
     if back_ends is not None:
         from rollout.gates.alertmanager import client as alertmanager
         from rollout.gates.page import client as page

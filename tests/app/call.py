@@ -313,10 +313,10 @@ class FakeCall:
     def held(self, holder: Holder | None) -> None:
         self._journal.held = holder
 
-    def applied(self) -> FakeCall:
-        """After a run that has applied ``SMALL``."""
+    def applied(self, plan: Plan = SMALL) -> FakeCall:
+        """After a run that has applied this plan."""
         with closing(self.nodes()) as nodes:
-            apply_plan(self, FakeOperator(), nodes, SMALL, self.listed, (), fresh=True)
+            apply_plan(self, FakeOperator(), nodes, plan, self.listed, (), fresh=True)
         self.agents.asked = []
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +11,13 @@ import pytest
 from rollout.app.emergencies import Told, Unfinished
 from rollout.app.emergency_rounds import EmergencyResult, revert_nodes
 from rollout.app.rollbacks import Emergency, RunsToRevert
+from rollout.core.model.plan import CONTROL_PLANE_WAVE, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.errors import StateError, UsageError
 from tests.app.agents import CONFIG, NEW
 from tests.app.call import CLUSTER, FakeCall, FakeOperator, old_nodes
-from tests.app.site import held_by_another_process
+from tests.app.site import SMALL, held_by_another_process
 from tests.app.test_node_worker import OLD
 
 NO_DISK = StateError("journal-unusable", "no disk")
@@ -104,3 +105,17 @@ def test_a_controller_at_work_with_our_journal_is_not_disturbed(tmp_path: Path) 
     with pytest.raises(StateError) as refused:
         rescue(call, Rescuer())
     assert (refused.value.reference, call.content()) == ("locked", {NEW})
+
+
+@pytest.mark.parametrize("broken", [None, NO_DISK])
+def test_an_emergency_knows_the_control_plane_from_the_journal_if_it_can_be_read(
+    tmp_path: Path, broken: StateError
+) -> None:
+    seen = replace(SMALL, waves=(Wave("canary", ("n1",), 1.0), Wave(CONTROL_PLANE_WAVE, ("n2", "n3"), 1.0, at_once=1)))
+    call, operator = FakeCall(tmp_path).applied(seen), Rescuer()
+    call.broken = broken
+    assert rescue(call, operator).exit_code == 0
+    first = operator.heard[0]
+    assert isinstance(first, Emergency)
+    names = [wave.name for wave in first.order.waves]
+    assert names == (["rollback"] if broken else ["rollback", CONTROL_PLANE_WAVE])

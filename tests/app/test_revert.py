@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from rollout.app.ports import Note
 from rollout.app.revert import NothingReverted, RunResult, revert_run
 from rollout.core.model.freeze import NodeFreeze
+from rollout.core.model.plan import CONTROL_PLANE_WAVE, Wave
 from rollout.core.model.proof import Proven
 from rollout.core.presentation.freeze_text import frozen_note
 from rollout.core.run.state import Ending, NodeState, Verb
@@ -91,3 +93,15 @@ def test_a_run_of_another_controller_is_not_reverted_under_it(tmp_path: Path) ->
     with pytest.raises(StateError) as refused:
         revert(call)
     assert (refused.value.reference, call.agents.asked) == ("locked", [])
+
+
+def test_nodes_that_were_planned_as_control_plane_are_reverted_last_and_one_at_a_time(tmp_path: Path) -> None:
+    """The inventory calls them workers: what was seen when the run was planned counts."""
+    seen = replace(SMALL, waves=(Wave("canary", ("n1",), 1.0), Wave(CONTROL_PLANE_WAVE, ("n2", "n3"), 1.0, at_once=1)))
+    call = FakeCall(tmp_path).applied(seen)
+    ended = revert(call)
+    assert [(wave.name, wave.nodes, wave.at_once) for wave in ended.state.order.waves] == [
+        ("rollback", ("n1",), 0),
+        (CONTROL_PLANE_WAVE, ("n2", "n3"), 1),
+    ]
+    assert call.content() == {OLD}

@@ -18,6 +18,7 @@ from rollout.gates.api_checks.query import ApiCheck, ApiKind
 from rollout.gates.command.query import CommandQuery
 from rollout.gates.page.query import HttpQuery
 from rollout.gates.prometheus.query import PrometheusQuery, Worse
+from rollout.gates.steady_nodes.query import SteadyQuery
 from tests.gates.plans import gate, read, written
 
 EXAMPLES: dict[str, GateQuery] = {
@@ -27,6 +28,7 @@ EXAMPLES: dict[str, GateQuery] = {
     "alertmanager": AlertQuery(("a=b",), "", 60.0, "instance"),
     "http": HttpQuery("http://h/", 204, "ok"),
     "command": CommandQuery(("true", "a b")),
+    "nodesSteady": SteadyQuery(),
 }
 EMPTY: dict[str, object] = {"alertmanager": None, "command": [], "http": None, "prometheus": None}
 
@@ -83,6 +85,8 @@ def test_a_gate_that_no_rollout_wrote_is_refused(change: dict[str, Any], said: s
 def test_every_kind_of_wave_gate_is_asked_and_without_http_those_that_need_none(stack: ExitStack) -> None:
     of_nodes = {*get_args(AgentKind), *get_args(ApiKind)}
     of_waves = {kind: query for kind, query in table.QUERIES.items() if kind not in of_nodes}
-    assert table.askers(HttpBackEnds(Endpoints(), stack)).keys() == of_waves.keys()
-    assert table.askers(None).keys() == {kind for kind, query in of_waves.items() if not query.asks_http}
+    assert table.askers(HttpBackEnds(Endpoints(), stack), tuple).keys() == of_waves.keys()
+    assert table.askers(None).keys() == {
+        kind for kind, query in of_waves.items() if not query.asks_http and not query.asks_api
+    }
     assert len(table.keys_of_waves()) == len(of_waves) - 1, "a command has no keys of its own"

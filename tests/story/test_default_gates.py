@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.controllers import PATIENCE, until
 from tests.story import conftest
 from tests.story.conftest import INVENTORY, Site, served
-from tests.story.test_faults import FEW, few, nothing_left, plan, policy, where
+from tests.story.test_faults import FEW, begun, few, nothing_left, plan, policy, where
 from tests.story.test_gates import applied, endpoints
 from tests.story.test_lab_faults import PLENTY, troubles
 
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
 __all__ = ["few"]  # the fixture
 
 PULLS = "  imagePullProgressDeadline: 5m\n  serializeImagePulls: false\n"
-BY_DEFAULT = "of them on by default with a kubeconfig: nodeReady, podsKept, devicesKept"
+BY_DEFAULT = "of them on by default with a kubeconfig: nodeReady, podsKept, devicesKept, nodesSteady"
 
 
 def with_kubeconfig(site: Site, settings: str = PULLS, more: str = "") -> None:
@@ -121,11 +122,27 @@ def test_a_node_with_static_pods_of_the_control_plane_is_one_whatever_the_invent
     assert not any(few.is_new(name) for name in FEW)
 
 
+def test_nodes_of_earlier_waves_that_are_not_ready_halt_a_run_before_its_next_wave(few: Site) -> None:
+    policy(few, "waves: [canary, rest]", "waves: [canary, {upTo: 50%, hold: true}, rest]")
+    endpoints(few, kubeconfig=str(few.lab / "kubeconfig"))
+    planned(few, *FEW)
+    with begun(few, "apply", "p.json", "--yes") as run:
+        until(lambda: "holds after wave 50 %" in few.rollout("status").out, PATIENCE, "half of them have the change")
+        changed = [name for name in FEW if few.is_new(name)]
+        few.fault(",".join(changed), "not-ready")
+        assert few.rollout("continue", "--reason", "on we go").code == 0
+        assert run.wait(PATIENCE) == 3
+    said = few.rollout("status").out
+    assert "gate 'nodesSteady': 3 nodes of 3 changed not Ready all the time: small-" in said
+    assert "Ready is False" in said
+    assert len(changed) == 3
+
+
 def test_a_playbook_switches_a_default_gate_off_by_name_only(few: Site) -> None:
     policy(few, "soak: 600ms", "soak: 600ms\ngates: {without: [podsKept]}")
     endpoints(few, kubeconfig=str(few.lab / "kubeconfig"))
     said = planned(few, "small-001")
-    assert "of them on by default with a kubeconfig: nodeReady, devicesKept" in said
+    assert "of them on by default with a kubeconfig: nodeReady, devicesKept, nodesSteady" in said
     assert "the playbook switches off gates that are on by default: podsKept [gates-without]" in said
     few.fault("small-001", "pod-rejected")
     code, out = applied(few)

@@ -92,7 +92,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     if written.watch_for and not any(gate.scope is GateScope.WAVE or gate.asks.asks_api for gate in gates):
         hint = "add a wave gate, or a node gate of the API server such as nodeReady"
         mistakes.add(_at(root, "watchFor"), "nothing-to-watch", "no gate can be measured after the run", hint)
-    if not any(gate.asks.asks_api for gate in gates):
+    if not any(gate.asks.asks_api and gate.scope is GateScope.NODE for gate in gates):
         # Pod starts are read with the gates of the API server. Without one of them they would never be known.
         places: list[tuple[tuple[int | str, ...], WrittenData | None]] = [(("mustHaveData",), written.must_have_data)]
         places += [(("waves", at, "mustHaveData"), wave.must_have_data) for at, wave in enumerate(written.waves or ())]

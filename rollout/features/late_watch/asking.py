@@ -14,6 +14,7 @@ from rollout.app.journal_away import AWAY
 from rollout.app.node_gates import AGAIN_READY, NodeGates
 from rollout.app.ports import Clock, Journal, Note, Zones
 from rollout.app.wave_gates import WaveGates, worst
+from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import LateWatch
 from rollout.core.model.verdict import SEVERITY, SHOWN, Reading, Verdict
@@ -197,7 +198,7 @@ class LateWatcher:
 
     def _of_nodes(self, state: RunState) -> Iterator[Reading]:
         """The gates of the API server. A lease shows that it is renewed only from the second look on."""
-        checks = [gate for gate in self.plan.gates if gate.asks.asks_api]
+        checks = [gate for gate in self.plan.gates if gate.asks.asks_api and gate.scope is GateScope.NODE]
         names = changed_nodes(state)
         if not checks or not names:
             return

@@ -55,13 +55,13 @@ def named(policy: Policy, kubeconfig: str = "k") -> list[str]:
 
 def test_with_a_kubeconfig_gates_of_the_api_server_are_on_by_default() -> None:
     usual = [gate.name for gate in DEFAULT_GATES]
-    assert named(POLICY) == [*usual, "nodeReady", "podsKept", "devicesKept"]
+    assert named(POLICY) == [*usual, "nodeReady", "podsKept", "devicesKept", "nodesSteady"]
     assert named(POLICY, "") == usual
 
 
 def test_a_playbook_that_names_node_gates_has_them_too_each_once() -> None:
     own = replace(POLICY, gates=(PODS, ERRORS))
-    assert named(own) == ["podsKept", "errors", "nodeReady", "devicesKept"]
+    assert named(own) == ["podsKept", "errors", "nodeReady", "devicesKept", "nodesSteady"]
     assert PODS in with_gates_of_api(own, "k").gates, "with its own timeout"
 
 

@@ -294,7 +294,7 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("passes: 0", "p.yaml:3:9: `passes` must be at least 1, not 0 [out-of-range]"),
         ("keep: 0", "p.yaml:3:7: `keep` must be at least 1, not 0 [out-of-range]"),
         ("keep: 1.5", "p.yaml:3:7: `keep` must be a whole number, not 1.5 [wrong-type]"),
-        ("gates: {without: [podKept]}", "p.yaml:3:19: `without[0]` must be unit, process, healthz, effectiveConfig, nodeReady, podsKept or devicesKept, not `podKept` (did you mean `podsKept`?) [bad-choice]"),
+        ("gates: {without: [podKept]}", "p.yaml:3:19: `without[0]` must be unit, process, healthz, effectiveConfig, nodeReady, podsKept, devicesKept or nodesSteady, not `podKept` (did you mean `podsKept`?) [bad-choice]"),
         ("gates: {without: [1]}", "p.yaml:3:19: `without[0]` must be the name of a gate that is on by default, not a number [wrong-type]"),
         ("gates: {node: [unit, podsKept], without: [podsKept]}", "p.yaml:3:43: gate `podsKept` is switched off, and is listed under `node` [duplicate-gate]"),
         ("gates: {wave: [{command: ['true'], name: nodeReady}]}", "p.yaml:3:16: duplicate gate `nodeReady` (give it a `name` of its own) [duplicate-gate]"),

@@ -1,0 +1,68 @@
+"""The gate that reads the Nodes that a run has changed. What it read before is in memory: a new controller begins anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import field
+from typing import Any
+
+from rollout.app.asked_gate import AskedGate, Asker, WaveRun
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.live import LiveNode
+from rollout.core.model.playbook import Scope
+from rollout.core.model.verdict import Judged, Verdict
+from rollout.core.run.commands import JudgeWave, OpenWave
+from rollout.gates.steady_nodes.query import SteadyQuery, Watched, judge_nodes, watched
+
+Nodes = Callable[[], tuple[LiveNode, ...]]
+
+
+@dataclass(slots=True)
+class SteadyGate(AskedGate):
+    """``seen``: wave → its changed nodes, by their newest reading. It is shared by all that ask in one process."""
+
+    nodes: Nodes
+    seen: dict[int, dict[str, Watched]]
+    query: SteadyQuery
+    timeout: float
+    run: WaveRun
+
+    def before(self, command: OpenWave) -> tuple[Verdict, str, Any] | None:
+        """The nodes of earlier waves; before the first one there are none."""
+        names = {wave: tuple(nodes) for wave, nodes in self.seen.items() if wave != command.wave}
+        if not any(names.values()):
+            return None
+        return *self._judged(names), None
+
+    def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002 - nothing from before the wave counts
+        names = {wave: tuple(nodes) for wave, nodes in self.seen.items()}
+        return self._judged({**names, command.wave: command.touched})
+
+    def _judged(self, names: dict[int, tuple[str, ...]]) -> Judged:
+        live = {node.name: node for node in self.run.answer(lambda _seconds: self.nodes(), self.timeout)}
+        for wave, those in names.items():
+            known = self.seen.get(wave, {})
+            self.seen[wave] = {name: watched(known.get(name), live.get(name)) for name in those}
+        return judge_nodes(self._every(), self._most())
+
+    def _every(self) -> Iterable[tuple[str, Watched]]:
+        return ((name, node) for wave in sorted(self.seen) for name, node in self.seen[wave].items())
+
+    def _most(self) -> int:
+        """The smallest budget of the fleet."""
+        plan = self.run.plan
+        shares = [budget.share.of(len(plan.nodes)) for budget in plan.budgets if budget.scope is Scope.FLEET]
+        return min(shares, default=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _SteadyNodes:
+    nodes: Nodes
+    seen: dict[int, dict[str, Watched]] = field(default_factory=dict)
+
+    def __call__(self, query: SteadyQuery, timeout: float, run: WaveRun) -> SteadyGate:
+        return SteadyGate(self.nodes, self.seen, query, timeout, run)
+
+
+def connected(nodes: Nodes) -> Asker:
+    return _SteadyNodes(nodes)

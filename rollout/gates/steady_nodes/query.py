@@ -1,0 +1,65 @@
+"""The Nodes that a run has changed stay Ready until it ends. What is read of them, and the verdict with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.gates import GateQuery
+from rollout.core.model.inventory import Endpoints
+from rollout.core.model.live import LiveNode
+from rollout.core.model.verdict import SHOWN, Judged, Verdict
+from rollout.core.text.terminal import counted, printable
+
+SteadyKind = Literal["nodesSteady"]
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyQuery(GateQuery):
+    """``nodeReady`` looks at a node in its own wave only; this gate looks at all that the run has changed, in the soak of each wave."""
+
+    kind: SteadyKind = "nodesSteady"
+
+    back_end = "kubeconfig"
+    asks_api = True
+
+    def lacks_back_end(self, endpoints: Endpoints) -> bool:
+        return not endpoints.kubeconfig
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A Node by its newest reading: since when it is Ready (``""``: it does not tell), how often it ceased to be, and whether it is not now."""
+
+    ready_since: str
+    unsteady: int = 0
+    said: str = ""
+    down: bool = False
+
+
+def watched(before: Watched | None, now: LiveNode | None) -> Watched:
+    """``now`` ``None``: the API server does not know it."""
+    if now is None or now.ready != "True":
+        said = "no such Node" if now is None else f"Ready is {printable(now.ready, 20) or 'not reported'}"
+        times = before.unsteady if before else 0
+        return Watched("", times if before and before.down else times + 1, said, down=True)
+    if before is None:
+        return Watched(now.ready_since)
+    if before.ready_since and now.ready_since != before.ready_since:
+        said = f"Ready since {printable(now.ready_since, 40)}, at the last reading since {printable(before.ready_since, 40)}"
+        return Watched(now.ready_since, before.unsteady + 1, said)
+    return Watched(now.ready_since, before.unsteady, before.said)
+
+
+def judge_nodes(nodes: Iterable[tuple[str, Watched]], most: int) -> Judged:
+    """``most``: from so many nodes on it is harm. One node that was not Ready once is none: each fleet has such nodes."""
+    every = list(nodes)
+    unsteady = [(name, node) for name, node in every if node.unsteady]
+    times = sum(node.unsteady for _, node in unsteady)
+    if not unsteady:
+        return Verdict.PASS, f"{counted(len(every), 'changed node')} Ready all the time"
+    told = "; ".join(f"{name}: {node.said}" for name, node in unsteady[:SHOWN])
+    more = f" and {len(unsteady) - SHOWN} more" if len(unsteady) > SHOWN else ""
+    said = f"{counted(len(unsteady), 'node')} of {len(every)} changed not Ready all the time: {told}{more}"
+    return (Verdict.FAIL if times > 1 and len(unsteady) >= most else Verdict.PASS), said

@@ -1,0 +1,148 @@
+"""``nodesSteady``: the Nodes that a run has changed stay Ready, in each round of each wave until its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from rollout.app.asked_gate import AskedGate, WaveRun
+from rollout.app.ports import Ran
+from rollout.core.model.inventory import Endpoints
+from rollout.core.model.live import LiveNode
+from rollout.core.model.playbook import ALL_CAUSES, Budget, Scope, Share
+from rollout.core.model.verdict import Judged, Verdict
+from rollout.core.run.commands import JudgeWave, OpenWave
+from rollout.errors import AwayError, RemoteError
+from rollout.gates.steady_nodes.asking import connected
+from rollout.gates.steady_nodes.query import SteadyQuery
+from tests.adapters.kubernetes.node_gates import Watch, plan
+
+NODE = LiveNode(
+    "n1", "u", "", (), {}, unschedulable=False, taints=(), kubelet_version="", runtime="", os_image="", ready="True",
+    ready_since="08:00",
+)  # fmt: skip
+
+
+class NoLocal:
+    """This gate runs no command."""
+
+    def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> Ran:
+        raise AssertionError(command)
+
+
+NAMES = ("n1", "n2", "n3")
+
+
+@dataclass
+class Cluster:
+    """What the API server shows of each node: since when it is Ready, or another status. An error is raised once."""
+
+    shows: dict[str, str]
+    fails: Sequence[RemoteError] = ()
+
+    def nodes(self) -> tuple[LiveNode, ...]:
+        if self.fails:
+            first, *self.fails = self.fails
+            raise first
+        return tuple(
+            replace(NODE, name=name, ready_since=said if ":" in said else "", ready="True" if ":" in said else said)
+            for name, said in self.shows.items()
+        )
+
+
+class Rounds:
+    """The gate in one process. The fleet's budget is ``most`` nodes."""
+
+    def __init__(self, most: int = 1, **shows: str) -> None:
+        self.cluster = Cluster({**dict.fromkeys(NAMES, "08:00"), **shows})
+        self.clock, self.ask = Watch(), connected(self.cluster.nodes)
+        budgets = (Budget(Scope.FLEET, ALL_CAUSES, Share(count=most)), Budget(Scope.WAVE, ALL_CAUSES, Share(count=1)))
+        nodes = {name: replace(plan("n1").nodes["n1"], name=name) for name in NAMES}
+        self.plan = replace(plan("n1"), budgets=budgets, nodes=nodes)
+
+    @property
+    def gate(self) -> AskedGate:
+        """Made anew for each round, as a run does."""
+        return self.ask(SteadyQuery(), 10.0, WaveRun("r1", self.plan, NoLocal(), self.clock, self.clock.wait))
+
+    def now(self, wave: int = 0, *touched: str) -> Judged:
+        return self.gate.now(JudgeWave(wave, "", touched or NAMES), None)
+
+
+def test_nodes_that_stay_ready_pass() -> None:
+    rounds = Rounds()
+    assert [rounds.now() for _ in range(2)] == [(Verdict.PASS, "3 changed nodes Ready all the time")] * 2
+
+
+def test_a_node_that_was_not_ready_twice_is_harm_also_in_between() -> None:
+    rounds = Rounds()
+    rounds.now()
+    rounds.cluster.shows["n2"] = "12:01"
+    verdict, said = rounds.now()
+    once = "1 node of 3 changed not Ready all the time: n2: Ready since 12:01, at the last reading since 08:00"
+    assert (verdict, said) == (Verdict.PASS, once), "each fleet has a node that is not Ready once"
+    assert rounds.now() == (Verdict.PASS, once)
+    rounds.cluster.shows["n2"] = "12:02"
+    assert rounds.now()[0] is Verdict.FAIL
+
+
+def test_two_nodes_are_harm_within_the_budget_of_the_fleet() -> None:
+    for most, verdict in ((2, Verdict.FAIL), (3, Verdict.PASS)):
+        rounds = Rounds(most)
+        rounds.now()
+        rounds.cluster.shows |= {"n1": "False", "n3": "Unknown"}
+        found = rounds.now()
+        assert found == (
+            verdict,
+            "2 nodes of 3 changed not Ready all the time: n1: Ready is False; n3: Ready is Unknown",
+        )
+
+
+def test_a_node_that_goes_and_comes_back_counts_once() -> None:
+    rounds = Rounds()
+    rounds.now()
+    for said in ("False", "False", "12:05", "12:05"):
+        rounds.cluster.shows["n1"] = said
+        assert rounds.now()[0] is Verdict.PASS
+    rounds.cluster.shows["n1"] = "False"
+    assert rounds.now()[0] is Verdict.FAIL
+
+
+def test_a_node_that_the_api_server_does_not_know_is_not_steady() -> None:
+    rounds = Rounds()
+    del rounds.cluster.shows["n3"]
+    assert rounds.now()[1] == "1 node of 3 changed not Ready all the time: n3: no such Node"
+
+
+def test_nodes_of_earlier_waves_are_looked_at_until_the_end() -> None:
+    rounds = Rounds()
+    assert rounds.gate.before(OpenWave(0, ("n1",))) is None, "nothing is changed yet"
+    rounds.now(0, "n1")
+    assert rounds.gate.before(OpenWave(1, ("n2",))) == (Verdict.PASS, "1 changed node Ready all the time", None)
+    rounds.cluster.shows["n1"] = "12:01"
+    assert rounds.now(1, "n2")[0] is Verdict.PASS
+    rounds.cluster.shows["n1"] = "12:02"
+    assert rounds.now(1, "n2")[0] is Verdict.FAIL
+
+
+def test_a_node_that_is_reverted_is_no_longer_looked_at() -> None:
+    rounds = Rounds()
+    rounds.now(0, "n1", "n2")
+    rounds.cluster.shows["n2"] = "False"
+    assert rounds.now(0, "n1") == (Verdict.PASS, "1 changed node Ready all the time")
+
+
+def test_an_api_server_that_does_not_answer_is_no_pass() -> None:
+    rounds = Rounds()
+    rounds.cluster.fails = [AwayError("not-reached", "Connection refused")]
+    assert rounds.now()[0] is Verdict.PASS, "it is asked again within the time"
+    rounds.cluster.fails = [RemoteError("forbidden", "no")]
+    with pytest.raises(RemoteError, match="no"):
+        rounds.now()
+
+
+def test_it_needs_a_kubeconfig() -> None:
+    assert SteadyQuery().lacks_back_end(Endpoints())
+    assert not SteadyQuery().lacks_back_end(Endpoints("k"))
