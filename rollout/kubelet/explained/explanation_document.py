@@ -52,7 +52,7 @@ _FOUND = Shown(
 _ON_NODE = Shown(
     "",
     (
-        "node", "kubelet", "runtime", PrintedKey("field", or_null=True), PrintedKey("home", or_null=True), PrintedKey("value", kind=object),
+        "node", "kubelet", "runtime", PrintedKey("control_plane", "control_plane_seen", or_null=True), PrintedKey("field", or_null=True), PrintedKey("home", or_null=True), PrintedKey("value", kind=object),
         PrintedKey("late", "not_loaded"), PrintedKey("layers", kind=tuple[Annotated[LayerValue, _LAYER], ...]),
         PrintedKey("defects", "known_defects", kind=tuple[Annotated[FoundDefect, _FOUND], ...]),
     ),

@@ -42,6 +42,8 @@ def on_node_lines(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
 
 def _values(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
     yield f"on {here.node}, kubelet {here.kubelet}, {here.runtime}"
+    if here.control_plane:
+        yield f"  a node of the control plane, although the inventory does not say so: {printable(here.control_plane, 400)}"
     if here.home:
         yield f"  home on this node: {here.home}"
     for late in here.late:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.core.model.settings import Value
+from rollout.core.plans.roles import seen_role
 from rollout.kubelet import fields, node_values, values
 from rollout.kubelet.configuration.config_file import LoadError, document
 from rollout.kubelet.configuration.defaulting import with_file, without_file
@@ -57,6 +58,7 @@ class OnNode:
     defects: tuple[FoundDefect, ...] = ()  # known defects of this node, those about the setting first
     settings: frozenset[str] = frozenset()  # the defects with a condition on the setting, by their names
     late: tuple[str, ...] = ()  # values in files that the running process has not loaded: ``maxPods: 110 → 1``
+    control_plane: str = ""  # what shows that it is of the control plane, although the inventory does not say so
 
     @property
     def defects_of_setting(self) -> tuple[FoundDefect, ...]:
@@ -87,6 +89,7 @@ def on_node(here: FitNode, explanation: Explanation, own: Iterable[Defect] = ())
         tuple(defects),
         about,
         late,
+        seen_role(here.node, here.snapshot, None).seen,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import FileState, Snapshot, Stale
+from rollout.core.model.surroundings import Listing, Manifests, NodeSurroundings
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.explained.explanation import explain
@@ -167,6 +168,16 @@ def test_the_text_and_the_document() -> None:
     assert document["layers"][-1] == {
         "layer": "flag", "where": "--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet", "value": "20", "wins": True,
     }  # fmt: skip
+
+
+def test_a_node_with_static_pods_of_the_control_plane_is_told_to_be_of_it() -> None:
+    etcd = NodeSurroundings(manifests=(Manifests("/etc/kubernetes/manifests", Listing(("etcd.yaml",))),))
+    found = here(replace(kubeadm(config=CONFIG_TEXT), surroundings=etcd), "maxPods")
+    assert found.control_plane == "it has etcd.yaml in /etc/kubernetes/manifests"
+    assert list(on_node_lines(found, ConfigzAnswer()))[1] == (
+        "  a node of the control plane, although the inventory does not say so: it has etcd.yaml in /etc/kubernetes/manifests"
+    )
+    assert not here(kubeadm(config=CONFIG_TEXT), "maxPods").control_plane
 
 
 def test_edited_but_not_loaded_values_are_distinguished_from_values_in_force() -> None:
