@@ -12,6 +12,7 @@ from rollout.core.model.live import LiveNode
 from rollout.core.model.playbook import Scope
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
+from rollout.errors import RemoteError
 from rollout.gates.steady_nodes.query import SteadyQuery, Watched, judge_nodes, watched
 
 Nodes = Callable[[], tuple[LiveNode, ...]]
@@ -28,18 +29,25 @@ class SteadyGate(AskedGate):
     run: WaveRun
 
     def before(self, command: OpenWave) -> tuple[Verdict, str, Any] | None:
-        """The nodes of earlier waves; before the first one there are none."""
+        """The nodes of earlier waves; before the first one there are none.
+
+        An API server that does not answer halts no run here: no node of the wave is touched before its own baseline is read there.
+        """
         names = {wave: tuple(nodes) for wave, nodes in self.seen.items() if wave != command.wave}
         if not any(names.values()):
             return None
-        return *self._judged(names), None
+        try:
+            return *self._judged(names, self.nodes()), None
+        except RemoteError:
+            return None
 
     def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002 - nothing from before the wave counts
         names = {wave: tuple(nodes) for wave, nodes in self.seen.items()}
-        return self._judged({**names, command.wave: command.touched})
+        found = self.run.answer(lambda _seconds: self.nodes(), self.timeout)
+        return self._judged({**names, command.wave: command.touched}, found)
 
-    def _judged(self, names: dict[int, tuple[str, ...]]) -> Judged:
-        live = {node.name: node for node in self.run.answer(lambda _seconds: self.nodes(), self.timeout)}
+    def _judged(self, names: dict[int, tuple[str, ...]], found: tuple[LiveNode, ...]) -> Judged:
+        live = {node.name: node for node in found}
         for wave, those in names.items():
             known = self.seen.get(wave, {})
             self.seen[wave] = {name: watched(known.get(name), live.get(name)) for name in those}

@@ -143,6 +143,14 @@ def test_an_api_server_that_does_not_answer_is_no_pass() -> None:
         rounds.now()
 
 
+def test_before_a_wave_an_api_server_that_does_not_answer_halts_nothing() -> None:
+    """Nodes without a baseline wait for it, each for itself."""
+    rounds = Rounds()
+    rounds.now(0, "n1")
+    rounds.cluster.fails = [AwayError("not-reached", "Connection refused")]
+    assert rounds.gate.before(OpenWave(1, ("n2",))) is None
+
+
 def test_it_needs_a_kubeconfig() -> None:
     assert SteadyQuery().lacks_back_end(Endpoints())
     assert not SteadyQuery().lacks_back_end(Endpoints("k"))
