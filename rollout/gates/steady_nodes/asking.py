@@ -13,7 +13,7 @@ from rollout.core.model.playbook import Scope
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
 from rollout.errors import RemoteError
-from rollout.gates.steady_nodes.query import SteadyQuery, Watched, judge_nodes, watched
+from rollout.gates.steady_nodes.query import SteadyQuery, SteadyWatch, judge_nodes, steady_watch
 
 Nodes = Callable[[], tuple[LiveNode, ...]]
 
@@ -23,7 +23,7 @@ class SteadyGate(AskedGate):
     """``seen``: wave → its changed nodes, by their newest reading. It is shared by all that ask in one process."""
 
     nodes: Nodes
-    seen: dict[int, dict[str, Watched]]
+    seen: dict[int, dict[str, SteadyWatch]]
     query: SteadyQuery
     timeout: float
     run: WaveRun
@@ -50,10 +50,10 @@ class SteadyGate(AskedGate):
         live = {node.name: node for node in found}
         for wave, those in names.items():
             known = self.seen.get(wave, {})
-            self.seen[wave] = {name: watched(known.get(name), live.get(name)) for name in those}
+            self.seen[wave] = {name: steady_watch(known.get(name), live.get(name)) for name in those}
         return judge_nodes(self._every(), self._most())
 
-    def _every(self) -> Iterable[tuple[str, Watched]]:
+    def _every(self) -> Iterable[tuple[str, SteadyWatch]]:
         return ((name, node) for wave in sorted(self.seen) for name, node in self.seen[wave].items())
 
     def _most(self) -> int:
@@ -66,7 +66,7 @@ class SteadyGate(AskedGate):
 @dataclass(frozen=True, slots=True)
 class _SteadyNodes:
     nodes: Nodes
-    seen: dict[int, dict[str, Watched]] = field(default_factory=dict)
+    seen: dict[int, dict[str, SteadyWatch]] = field(default_factory=dict)
 
     def __call__(self, query: SteadyQuery, timeout: float, run: WaveRun) -> SteadyGate:
         return SteadyGate(self.nodes, self.seen, query, timeout, run)

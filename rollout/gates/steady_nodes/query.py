@@ -29,7 +29,7 @@ class SteadyQuery(GateQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class SteadyWatch:
     """A Node by its newest reading: since when it is Ready (``""``: it does not tell), how often it ceased to be, and whether it is not now."""
 
     ready_since: str
@@ -38,21 +38,21 @@ class Watched:
     down: bool = False
 
 
-def watched(before: Watched | None, now: LiveNode | None) -> Watched:
+def steady_watch(before: SteadyWatch | None, now: LiveNode | None) -> SteadyWatch:
     """``now`` ``None``: the API server does not know it."""
     if now is None or now.ready != "True":
         said = "no such Node" if now is None else f"Ready is {printable(now.ready, 20) or 'not reported'}"
         times = before.unsteady if before else 0
-        return Watched("", times if before and before.down else times + 1, said, down=True)
+        return SteadyWatch("", times if before and before.down else times + 1, said, down=True)
     if before is None:
-        return Watched(now.ready_since)
+        return SteadyWatch(now.ready_since)
     if before.ready_since and now.ready_since != before.ready_since:
         said = f"Ready since {printable(now.ready_since, 40)}, at the last reading since {printable(before.ready_since, 40)}"
-        return Watched(now.ready_since, before.unsteady + 1, said)
-    return Watched(now.ready_since, before.unsteady, before.said)
+        return SteadyWatch(now.ready_since, before.unsteady + 1, said)
+    return SteadyWatch(now.ready_since, before.unsteady, before.said)
 
 
-def judge_nodes(nodes: Iterable[tuple[str, Watched]], most: int) -> Judged:
+def judge_nodes(nodes: Iterable[tuple[str, SteadyWatch]], most: int) -> Judged:
     """``most``: from so many nodes on it is harm. One node that was not Ready once is none: each fleet has such nodes."""
     every = list(nodes)
     unsteady = [(name, node) for name, node in every if node.unsteady]
