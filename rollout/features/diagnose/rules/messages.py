@@ -90,7 +90,11 @@ _IN_WORDS = (
     *((_STEPS[line.step], line.begins, line.rest, line.by) for line in _LOGS if not line.keys),
     *((Kind.STOP_ASKED, *known.stop_asked, known.id_scheme) for known in KNOWN if known.stop_asked[0]),
 )
-_COMPILED = tuple((kind, begins, re.compile(rest), by) for kind, begins, rest, by in _IN_WORDS)
+KEY = 5
+"""Characters by which a message is looked up: no beginning is shorter."""
+_COMPILED: dict[str, list[tuple[Kind, str, re.Pattern[str], str]]] = {}
+for _kind, _begins, _rest, _by in _IN_WORDS:
+    _COMPILED.setdefault(_begins[:KEY], []).append((_kind, _begins, re.compile(_rest), _by))
 
 # Messages of kubelets from 1.21 on, which have keys, and the keys that matter.
 _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
@@ -143,7 +147,8 @@ _FIELD_PATH = re.compile(r"\{([\w.-]+)\}")
 
 def found_in(message: str, keys: Fields | None) -> Iterator[BareFact]:
     """What a message shows; ``keys``: those of a message that has some, ``None`` for one in words."""
-    if found := next((reader for begins, reader in _SPECIAL if message.startswith(begins)), None):
+    specials = _SPECIALS.get(message[:KEY], ())
+    if found := next((reader for begins, reader in specials if message.startswith(begins)), None):
         yield from found(message, keys or {})
     elif keys is not None:
         yield from _keyed(message, keys)
@@ -158,7 +163,7 @@ def container_of(path: str) -> str:
 
 
 def _worded(message: str) -> Iterator[BareFact]:
-    for kind, begins, rest, by in _COMPILED:
+    for kind, begins, rest, by in _COMPILED.get(message[:KEY], ()):
         if message.startswith(begins) and (match := rest.match(message, len(begins))):
             yield BareFact(kind, _plain(match) | ({"by": by} if by else {}))
             return
@@ -459,6 +464,10 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("killContainer for pod failed", _not_stopped),
     ("An error occurs during waiting for container ", _wait_cancelled),
 )
+
+_SPECIALS: dict[str, list[tuple[str, Callable[[str, Fields], Iterator[BareFact]]]]] = {}
+for _begin, _reader in _SPECIAL:
+    _SPECIALS.setdefault(_begin[:KEY], []).append((_begin, _reader))
 
 _EVENT_WORDS = (
     "KillContainerError", "KillPodSandboxError", "reserve container name", "reserve sandbox name", "error reserving ", "low on resource",

@@ -15,7 +15,7 @@ from rollout.features.diagnose.rules.log_lines import LogReader, newest_first
 from rollout.features.diagnose.rules.others_text import OthersText
 from rollout.features.diagnose.rules.sieve import Sieve, UnreadLines, text_of
 from rollout.features.diagnose.rules.wrapped_documents import Wrapped, reader_of
-from rollout.features.diagnose.rules.wrapped_lines import AS_THEY_ARE, unwrapped
+from rollout.features.diagnose.rules.wrapped_lines import AS_THEY_ARE, MAY_BE_WRAPPED, unwrapped
 
 BOM = b"\xef\xbb\xbf"
 """What some programs write in front of UTF-8."""
@@ -138,7 +138,7 @@ def _some(pieces: Iterator[bytes]) -> Iterator[bytes]:
 def _unwrapped(pieces: Iterable[bytes]) -> Iterator[Wrapped]:
     """The lines of a log; most of them have no wrapper, and that is seen by their first byte."""
     for number, line in _lines(pieces):
-        if line[0] in AS_THEY_ARE or line.startswith(b"time="):
+        if line[0] in AS_THEY_ARE or MAY_BE_WRAPPED.match(line) is None:
             yield number, line, False
         else:
             for inner, of_container in unwrapped(line):

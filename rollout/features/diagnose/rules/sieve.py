@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import MOST_FACTS, SourceLine
-from rollout.features.diagnose.rules.messages import WANTED
+from rollout.features.diagnose.rules.messages import KEY, WANTED
 from rollout.features.diagnose.rules.months import month_of
 
 SHOWN = 3
@@ -76,8 +76,6 @@ _OF_A_DUMP = (
 )
 """Lines between those of a log: of a stack, of a kubelet's flags, of journald itself."""
 
-KEY = 5
-"""Bytes by which a message is looked up: no beginning is shorter."""
 Label = tuple[str, str]
 """A beginning and a word behind it: the newest lines of each are kept."""
 _FATAL: Label = ("", "fatal")

@@ -48,6 +48,12 @@ _LABEL_OF_POD = re.compile(r'(?:pod|pod_name)="')
 _LABEL_OF_UNIT = re.compile(r'(?:syslog_identifier|unit|systemd_unit)="([\w.@/()-]{1,80})"')
 
 
+MAY_BE_WRAPPED = re.compile(
+    rb'\{|\d{4}-\d\d-\d\d[T ]|<\d|\* |data: \{|\x1e\{|\[\d|[A-Za-z\d][\w.-]{0,252}+(?::| +\|) (?:[IWEF]\d{4} |time="|\{")'
+)
+"""The first bytes of a line with a wrapper."""
+
+
 def unwrapped(line: bytes) -> Iterator[tuple[bytes, bool]]:
     """The lines in a line, and whether the author of a pod wrote them. Most lines are their own."""
     if line[:1] == b"{":

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rollout.features.diagnose.rules import sieve as sieves
 from rollout.features.diagnose.rules.facts import MOST_FACTS, MOST_IN_ALL, Fact, Facts, Kind, SourceLine
 from rollout.features.diagnose.rules.log_lines import LogReader
-from rollout.features.diagnose.rules.messages import WANTED
+from rollout.features.diagnose.rules.messages import KEY, WANTED
 from rollout.features.diagnose.rules.sieve import Sieve
 from tests.features.diagnose.rules import test_each_finding, test_healthy, test_reading
 from tests.features.diagnose.rules.logs import RECORDED, diagnosis, journal, klog
@@ -43,7 +43,7 @@ def test_no_line_that_is_a_fact_is_dropped(line: str, other: str, cut: int, behi
 
 
 def test_a_beginning_is_long_enough_to_be_looked_up() -> None:
-    assert min(map(len, WANTED)) >= sieves.KEY
+    assert min(map(len, WANTED)) >= KEY
 
 
 def test_lines_that_show_nothing_are_not_kept() -> None:
