@@ -7,8 +7,11 @@ Only an owner is a reason to refuse.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from importlib import resources
+from typing import Any
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Change
@@ -43,12 +46,13 @@ class Renderer:
     """A tool that writes files of a kubelet or of its runtime anew: ``files`` and ``runtime`` are patterns of ``fnmatch`` for them.
 
     ``undone``: when, and by what. ``instead`` and ``runtime_instead``: where the setting belongs. ``os``: the ID of the system that
-    always has the tool; others have its marks.
+    always has the tool; others have its marks. ``source``: where this was read. The rows are in ``renderers.toml``.
     """
 
     undone: str
     files: tuple[str, ...]
     instead: str
+    source: str
     runtime: tuple[str, ...] = ()
     runtime_instead: str = ""
     os: str = ""
@@ -61,64 +65,17 @@ class Renderer:
         return ""
 
 
-_RANCHER = "/var/lib/rancher/{}/agent/etc"
+def _table() -> Mapping[str, Renderer]:
+    text = resources.files("rollout.kubelet.node").joinpath("renderers.toml").read_text(encoding="utf-8")
+    return {name: _row(entry) for name, entry in tomllib.loads(text).items()}
 
 
-def _of_rancher(name: str, title: str) -> Renderer:
-    """docs.rke2.io/advanced, docs.k3s.io/advanced: containerd's file is made from a template, the kubelet's from the defaults."""
-    folder = _RANCHER.format(name)
-    return Renderer(
-        f"{title} renders it anew at every start of its unit",
-        (f"{folder}/kubelet.conf.d/00-{name}-defaults.conf",),
-        f"a file of your own in {folder}/kubelet.conf.d (from 1.32 on), or into kubelet-arg of /etc/rancher/{name}/config.yaml",
-        (f"{folder}/containerd/config.toml", f"{folder}/containerd/certs.d/*"),
-        f"{folder}/containerd/config-v3.toml.tmpl (config.toml.tmpl before containerd 2), mirrors into /etc/rancher/{name}/registries.yaml",
-    )
+def _row(entry: Mapping[str, Any]) -> Renderer:
+    lists = {key: tuple(entry.get(key, ())) for key in ("files", "runtime")}
+    return Renderer(**{**entry, **lists})
 
 
-_RENDERERS: Mapping[str, Renderer] = {
-    # awslabs/amazon-eks-ami, nodeadm: nodeadm-run.service runs `nodeadm init` at every boot; nodeadm/test/e2e/cases/containerd-config
-    "nodeadm": Renderer(
-        "nodeadm renders it anew at the next boot, from the NodeConfig in the instance's user data",
-        ("/etc/kubernetes/kubelet/config.json", "/etc/kubernetes/kubelet/config.json.d/*-nodeadm.conf", "/etc/eks/kubelet/*"),
-        "spec.kubelet there",
-        ("/etc/containerd/config.toml", "/etc/containerd/config.d/*-nodeadm.toml"),
-        "spec.containerd.config there",
-    ),
-    # kubernetes/kops, nodeup (nodeup/pkg/model/containerd.go): kops-configuration.service runs it at every boot
-    "kops": Renderer(
-        "nodeup of kops renders it anew at the next boot, from the cluster's spec",
-        ("/etc/sysconfig/kubelet", "/etc/default/kubelet", "/var/lib/kubelet/kubelet.conf"),
-        "spec.kubelet (`kops edit cluster`)",
-        ("/etc/containerd/config-kops.toml", "/etc/sysconfig/containerd"),
-        "spec.containerd (`kops edit cluster`)",
-    ),
-    # kubernetes-sigs/kubespray, roles/kubernetes/node and roles/container-engine: kubelet.env, kubelet-config.yaml, config.toml, hosts.toml, crio.conf
-    "kubespray": Renderer(
-        "the next run of kubespray (cluster.yml, upgrade-cluster.yml) renders it anew from the inventory's variables",
-        ("/etc/kubernetes/kubelet.env", "/etc/kubernetes/kubelet-config.yaml", "/etc/kubernetes/kubelet-config.v1beta1.yaml"),
-        "kubelet_config_extra_args or kubelet_custom_flags there",
-        ("/etc/containerd/config.toml", "/etc/containerd/certs.d/*/hosts.toml", "/etc/crio/crio.conf", "/etc/crio/crio.conf.d/custom.conf",
-         "/etc/containers/registries.conf.d/*"),
-        "the variables of its runtime there (containerd_*, crio_*)",
-    ),
-    # kubernetes/kubernetes cluster/gce/gci: kube-node-configuration.service runs configure-helper.sh at every boot
-    "cos": Renderer(
-        "Container-Optimized OS keeps no change of /etc over a reboot, and its configuration script renders the"
-        " kubelet's files anew at every boot",
-        ("/etc/*", "/home/kubernetes/*"),
-        "the node pool's configuration",
-        os="cos",
-    ),
-    # rancher/system-agent: applies the plans of Rancher's cluster object
-    "rancher": Renderer(
-        "Rancher's system agent renders it anew with the next change of the cluster in Rancher",
-        ("/etc/rancher/*/config.yaml.d/50-rancher.yaml",),
-        "machineGlobalConfig or machineSelectorConfig there",
-    ),
-    "rke2": _of_rancher("rke2", "RKE2"),
-    "k3s": _of_rancher("k3s", "k3s"),
-}  # fmt: skip
+_RENDERERS = _table()
 
 
 def undone(snapshot: Snapshot, change: Change) -> tuple[Said, ...]:

@@ -32,8 +32,9 @@ EXAMPLES = {
     ("features/explain/command.py", "; with a version: containerd-1.7.24"),
     ("features/diagnose/asking/from_cluster.py", "journalctl -u kubelet -u containerd -o short-iso"),
     ("features/diagnose/rules/timed_pulls.py", "/etc/containerd/certs.d"),
+    ("kubelet/node/rancher.py", "containerd"),
 }
-"""Module and text: examples for people, and where the tool ``ctr`` finds mirrors."""
+"""Module and text: examples for people, where the tool ``ctr`` finds mirrors, and a kubelet's flag ``--containerd``."""
 
 
 def found(runtime: Runtime, minor: int) -> Runtime:

@@ -373,7 +373,7 @@ def _read_little(flow: _Flow) -> tuple[str, Confidence] | None:
         return f"{begin} until it was cancelled; what it read is not in the log.", Confidence.UNKNOWN
     read = int(flow.stopped["bytes"][:18])
     if not read:
-        cause = f"{begin} and read nothing: the host that was asked did not answer, or containerd waited for something else."
+        cause = f"{begin} and read nothing: the host that was asked did not answer, or the runtime waited for something else."
         return f"{cause} A progress deadline may not count this, because no request was under way.", Confidence.LIKELY
     if read / flow.seconds >= TRICKLE:
         return None
