@@ -118,7 +118,8 @@ def _runtime(facts: Facts, node: str, clock: str, lines: Sequence[Fact]) -> Iter
         ("late", LASTS),
         ("status", LASTS),
     ):
-        for run in _runs([line for line in lines if line["by"] == by], starts):
+        runs = list(_runs([line for line in lines if line["by"] == by], starts))
+        for at, run in enumerate(runs):
             lasted = _at(run[-1]) - _at(run[0])
             often = max(len(run), *(line.times for line in run))
             if lasted < at_least or (by in ("socket", "late") and often < OFTEN):
@@ -129,8 +130,10 @@ def _runtime(facts: Facts, node: str, clock: str, lines: Sequence[Fact]) -> Iter
             opened = _open_pull(facts, node, clock, _at(run[0]))
             if opened:
                 cause += f" The pull of {opened['image']} was under way then."
+            if runs[at + 1 :]:
+                cause += f" It was reported again later, last at {clock_text(_at(runs[-1][-1]))}."
             sure = Confidence.LIKELY if by in ("late", "status") else Confidence.CERTAIN
-            shown = proof([*([opened] if opened else []), *run])
+            shown = proof([*([opened] if opened else []), *run, *(later[0] for later in runs[at + 1 :])])
             yield Finding(RUNTIME, sure, nodes_of(run), since(run), cause, shown, fetch_next=texts.fetch)
             return
 

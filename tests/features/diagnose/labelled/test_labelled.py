@@ -6,20 +6,8 @@ import pytest
 
 from tests.features.diagnose.labelled.reading import Labelled, cases, graded, read
 
-OPEN = {
-    "ends-talos-json": "a node's name in front of JSON",
-    "starts-talos-json": "a node's name in front of JSON",
-    "runtimes-status-never-checked": "a node's name in front of JSON",
-}
-"""What is known to be wrong."""
 
-
-def _marked(case: Labelled) -> object:
-    marks = [pytest.mark.xfail(reason=OPEN[case.id], strict=False)] if case.id in OPEN else []
-    return pytest.param(case, id=case.id, marks=marks)
-
-
-@pytest.mark.parametrize("case", [_marked(case) for case in cases()])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in cases()])
 def test_the_answer_is_that_of_the_label(case: Labelled) -> None:
     answer = graded(case)
     assert [(finding.id, finding.confidence, finding.cause) for finding in answer.wrong] == []
