@@ -37,10 +37,6 @@ def test_no_function_is_defined_in_two_parts() -> None:
     assert [name for name, times in defined.items() if times > 1] == []
 
 
-def test_a_part_is_at_most_400_lines_long() -> None:
-    assert [name for name in LISTED if len(part(name).splitlines()) > 400] == []
-
-
 def test_the_part_of_runtimes_has_what_their_descriptions_name() -> None:
     """Every daemon's unit and program, and each ``agent.sh`` with a function that is called."""
     made = part(RUNTIMES)

@@ -9,6 +9,7 @@ import pytest
 from rollout.composition import back_ends
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.inventory import Endpoints
+from rollout.core.model.live import LiveNode
 from rollout.core.plans.required_back_ends import Needs, PodNeeds
 from rollout.errors import RemoteError, UsageError
 from rollout.gates.api_checks.query import ApiCheck
@@ -23,6 +24,9 @@ class ApiServer:
 
     def __init__(self, *missing: str, away: bool = False) -> None:
         self.missing, self.away = missing, away
+
+    def nodes(self) -> tuple[LiveNode, ...]:
+        raise AssertionError("asked for the Nodes before the rights")
 
     def missing_rights(self) -> tuple[str, ...]:
         if self.away:

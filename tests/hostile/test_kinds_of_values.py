@@ -220,6 +220,7 @@ NOT_DOCUMENTS_OF_OTHERS = {
     "core/reading/project_file.py:": "TOML; tests/core/reading/test_project_file.py",
     "kubelet/changes/templated_config.py:": "a text that was rendered",
     "kubelet/explained/": "tables of this package",
+    "kubelet/node/managers.py:_table": "a table of this package",
     "kubelet/runtimes/": "TOML of a runtime; tests/kubelet/runtimes",
     "lab/": "what the lab and its clients write to each other, and files of nodes; the lab says what is wrong with them",
     "simulator/": "what the simulator itself wrote",

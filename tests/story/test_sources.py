@@ -116,9 +116,13 @@ def test_an_emergency_does_not_need_the_api_server_that_lists_the_nodes(small: S
 
 
 def test_commands_that_finish_or_revert_a_run_do_not_need_the_api_server_that_lists_the_nodes(small: Site) -> None:
-    """The API server may be down exactly then. A plan needs it."""
+    """The API server may be down exactly then. A plan needs it, and so do gates that ask it: this run has none of them."""
     describe(small, LIVE)
-    policy(small, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    policy(
+        small,
+        "waves: [canary, rest]",
+        "gates: {without: [nodeReady, podsKept, devicesKept, nodesSteady]}\nwaves: [{canary: true, hold: true}, rest]",
+    )
     with begun(small, "apply", "--cluster", "small", "--yes") as run:
         until(lambda: "holds after wave canary" in small.rollout("status").out, PATIENCE, "the canary is held")
         assert small.rollout("abort", "--revert", "node", "--reason", "no night for it").code == 0
