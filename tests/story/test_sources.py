@@ -68,16 +68,20 @@ def small(tmp_path: Path) -> Iterator[Site]:
             yield site
 
 
+NO_API_GATES = "gates: {without: [nodeReady, podsKept, devicesKept, nodesSteady]}\n"
+"""Those that are on by default with a kubeconfig."""
+
+
 def describe(site: Site, text: str) -> None:
     (site.folder / "inventories/small.yaml").write_text(text)
 
 
-def plan(site: Site) -> Done:
-    return site.rollout("plan", "--cluster", "small", "--out", "p.json", "-o", "json")
+def plan(site: Site, *words: str) -> Done:
+    return site.rollout("plan", "--cluster", "small", "--out", "p.json", *words)
 
 
 def planned(site: Site) -> Any:
-    done = plan(site)
+    done = plan(site, "-o", "json")
     assert done.code == 0, done.err
     return done.json()
 
@@ -121,7 +125,7 @@ def test_commands_that_finish_or_revert_a_run_do_not_need_the_api_server_that_li
     policy(
         small,
         "waves: [canary, rest]",
-        "gates: {without: [nodeReady, podsKept, devicesKept, nodesSteady]}\nwaves: [{canary: true, hold: true}, rest]",
+        f"{NO_API_GATES}waves: [{{canary: true, hold: true}}, rest]",
     )
     with begun(small, "apply", "--cluster", "small", "--yes") as run:
         until(lambda: "holds after wave canary" in small.rollout("status").out, PATIENCE, "the canary is held")
@@ -200,8 +204,10 @@ def test_nodes_missing_in_the_api_server_or_the_inventory_are_reported(small: Si
     (remark,) = about_nodes(planned(small))
     assert (remark["reference"], remark["nodes"]) == ("not-in-inventory", "small-002")
     small.fault("api", "api-down")
-    (remark,) = about_nodes(planned(small))
-    assert remark["reference"] == "api-not-asked"
+    refused = plan(small)
+    assert (refused.code, "api-not-reached" in refused.err) == (2, True), "its gates could not be asked"
+    policy(small, "waves: [canary, rest]", f"{NO_API_GATES}waves: [canary, rest]")
+    assert {remark["reference"] for remark in about_nodes(planned(small))} == {"api-not-asked", "gates-without"}
 
 
 def test_new_and_replaced_nodes_are_reported(small: Site) -> None:
