@@ -237,8 +237,18 @@ def _with_the_unit(fit: FitNode) -> Iterator[str]:
     if embedding is not None:
         yield (
             f"side effect: a restart of {embedding.unit} restarts {embedding.title} with its container runtime, too;"
-            " containers keep running"
+            f" containers keep running{_STATIC_PODS.get(embedding.unit, '')}"
         )
+
+
+_STATIC_PODS = {
+    "rke2-agent.service": ", but RKE2 removes the manifest of kube-proxy at a start and writes it again (rke2#5619): this static pod may restart",
+    "rke2-server.service": (
+        ", but RKE2 removes the manifests of kube-proxy and kube-apiserver at a start and writes them again (rke2#5619):"
+        " these static pods may restart"
+    ),
+}
+"""By unit. Some versions keep that of kube-proxy (rke2 #3752). k3s has no static pods of its own."""
 
 
 def _healthz_port(outcome: KubeletOutcome) -> int:

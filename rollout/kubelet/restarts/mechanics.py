@@ -5,16 +5,18 @@ gpu-lost-at-reload       With the systemd cgroup driver a daemon-reload applies 
                          A GPU that was injected past the runtime is in no rule: the container loses it until it is
                          recreated (nvidia-container-toolkit #48, #251, #1227). A restart with the static CPU manager
                          updates the cpuset of every running container; a runtime that does this with its device rules
-                         has the same effect (nvidia-docker #966; runc PR 2994 and crun PR 1614 skip them)
+                         has the same effect (nvidia-docker #966; runc PR 2994 and crun PR 1614 skip them). The node
+                         does not show that version, so this is said and never refused
 containers-killed        ``systemctl restart`` stops a unit first. With ``KillMode=control-group`` or ``mixed`` it kills
                          every process of its control group: a shim or conmon there takes its container along
                          (systemd.kill(5))
 daemon-reload            systemd reads all unit files again, because a file of a unit changes; so does a revert
 =======================  ==============================================================================================
 
-The first two are refused, unless the playbook accepts them by these names. What decides them is observed: device files,
-the Node's resources and the pods' requests; the unit's ``KillMode`` and the processes in its control group. Labels of a
-node prove no device. What the node did not show is said to be not known.
+The first two are refused, unless the playbook accepts them by these names. What decides them is observed:
+``/dev/nvidia*`` or a resource of ``nvidia.com/``, in the Node's capacity or in a pod's requests; the unit's ``KillMode``
+and the processes in its control group. Labels of a node prove no device. Another extended resource proves none that was
+injected past the runtime: most device plugins name theirs to it. What the node did not show is said to be not known.
 """
 
 from __future__ import annotations
@@ -107,36 +109,48 @@ def pods_with_devices(pods: Iterable[PlacedPod]) -> tuple[str, ...]:
     return tuple(pod.name for pod in pods if any(device_names(ask.requests) for ask in pod.asks))
 
 
-def devices(here: NodeAtWork) -> str | None:
-    """The evidence that containers of this node can have devices, for people; ``""``: there are none; ``None``: not known."""
-    found = []
-    listed = here.seen.devices
-    if listed is not None and listed.names:
-        found.append("/dev/nvidia*")
-    found += dict.fromkeys(device_names(here.live.capacity) if here.live is not None else ())
-    if not found and pods_with_devices(here.pods or ()):
-        found.append("pods that request devices")
-    if found:
-        return ", ".join(found)
-    return "" if listed is not None and listed.whole else None
+_PAST_THE_RUNTIME = "nvidia.com/"
+"""Resources of devices that a hook may inject, so that the runtime has no rule for them."""
+
+
+def _resources(here: NodeAtWork) -> tuple[str, ...]:
+    """The devices of the Node's capacity, and those that its pods request."""
+    requests = (name for pod in here.pods or () for ask in pod.asks for name in device_names(ask.requests))
+    capacity = device_names(here.live.capacity) if here.live is not None else ()
+    return tuple(dict.fromkeys((*capacity, *sorted(requests))))
 
 
 def _devices_lost(here: NodeAtWork) -> Iterator[Harm]:
-    causes = tuple(_causes(here))
-    found = devices(here) if causes else ""
-    if found == "":
+    reload, static = _by_reload(here), _by_static_cpus(here)
+    if not reload and not static:
         return
-    does = f"{' and '.join(causes)} can take GPUs from running containers"
-    if found is None:
-        yield Harm(GPU_LOST, NeedVerdict.UNKNOWN, f"{does}; whether the node has GPUs is not known")
-        return
-    yield Harm(
-        GPU_LOST,
-        NeedVerdict.REFUSED,
-        f"{does} until they are recreated (nvidia-container-toolkit#48): the node has {found}",
-        f"{_needing(here.change)}Or evict the pods with GPUs first, or recreate them afterwards",
-        takes_devices=True,
-    )
+    listed, resources = here.seen.devices, _resources(here)
+    files = ("/dev/nvidia*",) if listed is not None and listed.names else ()
+    gpus = ", ".join((*files, *(name for name in resources if name.startswith(_PAST_THE_RUNTIME))))
+    others = ", ".join(name for name in resources if not name.startswith(_PAST_THE_RUNTIME))
+    if gpus and reload:
+        yield Harm(
+            GPU_LOST,
+            NeedVerdict.REFUSED,
+            f"{reload} can take GPUs from running containers until they are recreated (nvidia-container-toolkit#48): the node"
+            f" has {gpus}",
+            f"{_needing(here.change)}Or evict the pods with GPUs first, or recreate them afterwards",
+            takes_devices=True,
+        )
+    if gpus and static:
+        yield Harm(
+            GPU_LOST, NeedVerdict.UNKNOWN, f"{static} can take GPUs from running containers: the node has {gpus}"
+        )
+    does = " and ".join(cause for cause in (reload, static) if cause)
+    if not gpus and (listed is None or not listed.whole):
+        text = f"{does} can take GPUs from running containers; whether the node has GPUs is not known"
+        yield Harm(GPU_LOST, NeedVerdict.UNKNOWN, text)
+    if others:
+        text = (
+            f"{does} can take devices that the runtime does not know from running containers: the node has {others}, and it"
+            " is not known whether the runtime knows the device"
+        )
+        yield Harm(GPU_LOST, NeedVerdict.UNKNOWN, text)
 
 
 def _needing(change: Change) -> str:
@@ -144,14 +158,22 @@ def _needing(change: Change) -> str:
     return f"{files} needs the reload; a kubelet field, or a flag in an environment file, does not. " if files else ""
 
 
-def _causes(here: NodeAtWork) -> Iterator[str]:
-    """What of the change can take devices from running containers."""
+def _by_reload(here: NodeAtWork) -> str:
+    """The reload, if it can apply the device rules of containers anew; ``""``: it cannot, or there is none."""
     driver = _driver(here)
-    if here.change.reload and driver != "cgroupfs":
-        yield "a daemon-reload" if driver else "a daemon-reload, if systemd manages control groups (not known),"
+    if not here.change.reload or driver == "cgroupfs":
+        return ""
+    return "a daemon-reload" if driver else "a daemon-reload, if systemd manages control groups (not known),"
+
+
+def _by_static_cpus(here: NodeAtWork) -> str:
+    """The restart of a kubelet that updates every running container; ``""``: it does not."""
     restarts = not KUBELET_UNITS.isdisjoint(here.change.units)
-    if restarts and here.after is not None and here.after.at("cpuManagerPolicy") == "static":
-        yield "a restart with the static CPU manager"
+    if not restarts or here.after is None or here.after.at("cpuManagerPolicy") != "static":
+        return ""
+    return (
+        "a restart with the static CPU manager, if runc is older than its PR 2994 or crun than its PR 1614 (not known),"
+    )
 
 
 FROM_RUNTIME = 28

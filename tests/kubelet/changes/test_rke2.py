@@ -37,8 +37,35 @@ def test_from_1_32_on_fields_go_into_a_drop_in_behind_its_defaults_and_its_unit_
     assert (file.path, file.before, change.units) == (DROP_IN, None, (UNIT,))
     assert b"maxParallelImagePulls: 5\n" in file.after
     assert change.reload is False
+    assert (
+        f"side effect: a restart of {UNIT} restarts RKE2 with its container runtime, too; containers keep running, but RKE2"
+        " removes the manifest of kube-proxy at a start and writes it again (rke2#5619): this static pod may restart"
+    ) in change.notes
+
+
+def test_on_a_server_the_api_server_is_a_static_pod_too() -> None:
+    found = rke2()
+    unit = found.measurement.unit
+    assert unit is not None
+    server = replace(unit, name="rke2-server.service")
+    files = {path.replace("rke2-agent", "rke2-server"): each for path, each in found.files.items()}
+    files[FRAGMENT] = found.files[FRAGMENT]
+    found = replace(found, measurement=replace(found.measurement, unit=server), files=files)
+    notes = proposed(found, maxParallelImagePulls=5).change.notes
     assert any(
-        "restarts RKE2 with its container runtime, too; containers keep running" in note for note in change.notes
+        note.endswith(
+            "containers keep running, but RKE2 removes the manifests of kube-proxy and kube-apiserver at a start and writes"
+            " them again (rke2#5619): these static pods may restart"
+        )
+        for note in notes
+    )
+
+
+def test_k3s_has_no_static_pods_of_its_own() -> None:
+    notes = proposed(k3s(), maxParallelImagePulls=5).change.notes
+    assert (
+        "side effect: a restart of k3s-agent.service restarts k3s with its container runtime, too; containers keep running"
+        in notes
     )
 
 
