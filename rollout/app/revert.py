@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
@@ -113,13 +113,17 @@ def known_revert_times(call: CallPorts, cluster: str) -> RevertTimes | None:
 
 
 def known_control_plane(call: CallPorts, cluster: str) -> frozenset[str]:
-    """The nodes that the last runs have seen to be of the control plane; none if the journal cannot be read."""
-    try:
+    """The nodes that the last runs have seen to be of the control plane; none if the journal cannot be read.
+
+    A run that another version of rollout wrote tells nothing.
+    """
+    seen: set[str] = set()
+    with suppress(StateError):
         past = call.past()
-        orders = [order_of(past.header(known.run)) for known in headers_of(past, cluster)[:LOOK_BACK]]
-    except StateError:
-        return frozenset()
-    return frozenset(name for order in orders for name in control_plane_of(order.waves))
+        for known in headers_of(past, cluster)[:LOOK_BACK]:
+            with suppress(StateError):
+                seen.update(control_plane_of(order_of(past.header(known.run)).waves))
+    return frozenset(seen)
 
 
 def revert_by_journal(

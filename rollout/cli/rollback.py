@@ -88,8 +88,8 @@ def rollback(
 
     Example: `rollout rollback --cluster rno --emergency`
     """
-    if not emergency["from_nodes"] and not is_typed("cluster"):
-        emergency["cluster"] = ""
+    if not is_typed("cluster") and (yes or not emergency["from_nodes"]):
+        emergency["cluster"] = ""  # nobody types its name: it is not taken from elsewhere
     asked = _checked(runs, Emergencies(**emergency))
     limits = replace(
         EMERGENCY_LIMITS,

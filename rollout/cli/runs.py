@@ -14,7 +14,6 @@ from rollout.app.ports import Journal, Nodes
 from rollout.app.resume import ClaimsEnded, OnlyCordons, continue_run, recover_run, resume_run
 from rollout.app.revert import RunResult
 from rollout.cli.options import limit_option, reason_option, session_options, yes_option
-from rollout.cli.project import is_typed, project_option
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal
 from rollout.composition.plan_files import plan_in
@@ -73,7 +72,7 @@ def _resume_documents() -> Kinds:
 @registered("Apply a plan: canary, growing waves, gates.", prints=_apply_documents, needs_output=False)
 @click.command()
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path))
-@project_option("cluster", help="Plan and apply in one step, without a plan file.")
+@click.option("--cluster", default="", help="Plan and apply in one step, without a plan file.")
 @click.option(
     "--sequence", type=click.Path(path_type=Path), default=None, help="Apply the plans of several clusters in stages."
 )
@@ -99,8 +98,6 @@ def apply(
 
     Example: `rollout apply rno.plan.json --reason OPS-1881`
     """
-    if (plan_file is not None or sequence is not None) and not is_typed("cluster"):
-        cluster = ""
     if sequence is not None:
         if plan_file is not None or cluster or playbook or overrides or limit or digest:
             raise UsageError("sequence-alone", "--sequence takes no plan file and no option that makes or selects one")

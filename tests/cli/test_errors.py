@@ -127,11 +127,10 @@ def test_the_clusters_of_the_project_are_named(nowhere: Path, capsys: pytest.Cap
 
 
 ABOUT_A_CLUSTER = {
-    "apply": ["apply", "--yes"],
     "budget": ["budget", "--pod", "shop/web-0"],
     "diagnose": ["diagnose"],
     "plan": ["plan"],
-    "rollback": ["rollback", "--emergency", "--yes"],
+    "rollback": ["rollback", "--emergency"],
     "verify": ["verify"],
 }
 
@@ -143,6 +142,16 @@ def test_the_project_names_the_cluster_of_every_command(
     (nowhere / "rollout.toml").write_text('cluster = "nowhere"\n')
     assert run(ABOUT_A_CLUSTER[name]) == 2
     assert "there is no cluster `nowhere`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["apply", "--yes"], ["rollback", "--emergency", "--yes"]])
+def test_a_cluster_that_nobody_typed_is_not_changed_without_a_question(
+    words: list[str], nowhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty variable in ``rollout apply $PLAN --yes`` must not plan and change the whole cluster of the project."""
+    (nowhere / "rollout.toml").write_text('cluster = "rno"\n')
+    assert run(words) == 2
+    assert "--cluster" in capsys.readouterr().err
 
 
 def test_a_plan_file_a_run_and_a_pod_in_a_file_need_no_cluster(

@@ -18,7 +18,8 @@ class GateQuery:
 
     ``kind``: its name in playbooks and plans. ``back_end``: the one that the inventory may name, as people know it.
     ``url``: its own server; ``""``: the inventory's, or none. ``program``: what it runs, with its arguments. ``silence``:
-    seconds for which it silences alerts of a wave's nodes (0: none).
+    seconds for which it silences alerts of a wave's nodes (0: none). ``compares_readings``: it judges what one process of a run read
+    one after the other, so a late watch does not ask it.
     """
 
     __slots__ = ()
@@ -30,6 +31,7 @@ class GateQuery:
     silence: float = 0.0
     asks_http: bool = False
     asks_api: bool = False
+    compares_readings: bool = False
 
     @property
     def reads_configz(self) -> bool:

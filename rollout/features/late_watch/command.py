@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import click
@@ -100,7 +100,8 @@ def _watcher(session: Session, journal: Journal, run: str) -> Iterator[LateWatch
     inventory = session.inventory_or_remembered(state.order.cluster)
     clock = session.clock
     with session.back_ends(inventory, needs_of(plan)) as backends:
-        waves = WaveGates(run, plan, session.local, clock, backends, operator())
+        lasting = replace(plan, gates=tuple(gate for gate in plan.gates if not gate.asks.compares_readings))
+        waves = WaveGates(run, lasting, session.local, clock, backends, operator())
         nodes = NodeGates(plan, clock, backends)
         yield LateWatcher(journal, clock, run, plan, watch, waves, nodes, session.zones, time.sleep, operator())
 

@@ -9,7 +9,7 @@ from typing import Any
 from rollout.app.asked_gate import AskedGate, Asker, WaveRun
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.live import LiveNode
-from rollout.core.model.playbook import Scope
+from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
 from rollout.errors import RemoteError
@@ -57,9 +57,10 @@ class SteadyGate(AskedGate):
         return ((name, node) for wave in sorted(self.seen) for name, node in self.seen[wave].items())
 
     def _most(self) -> int:
-        """The smallest budget of the fleet."""
+        """The smallest budget of the fleet for nodes that are unhealthy."""
         plan = self.run.plan
-        shares = [budget.share.of(len(plan.nodes)) for budget in plan.budgets if budget.scope is Scope.FLEET]
+        fleet = [each for each in plan.budgets if each.scope is Scope.FLEET and Cause.UNHEALTHY in each.causes]
+        shares = [budget.share.of(len(plan.nodes)) for budget in fleet]
         return min(shares, default=1)
 
 

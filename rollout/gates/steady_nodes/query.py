@@ -13,16 +13,22 @@ from rollout.core.model.verdict import SHOWN, Judged, Verdict
 from rollout.core.text.terminal import counted, printable
 
 SteadyKind = Literal["nodesSteady"]
+FLAPS = 2
+"""From so many times on a Node that ceased to be Ready flaps."""
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyQuery(GateQuery):
-    """``nodeReady`` looks at a node in its own wave only; this gate looks at all that the run has changed, in the soak of each wave."""
+    """``nodeReady`` looks at a node in its own wave only; this gate looks at all that the run has changed, in the soak of each wave.
+
+    A node flaps if it ceased to be Ready twice. One reboot is none, and a Node that is gone is not judged.
+    """
 
     kind: SteadyKind = "nodesSteady"
 
     back_end = "kubeconfig"
     asks_api = True
+    compares_readings = True
 
     def lacks_back_end(self, endpoints: Endpoints) -> bool:
         return not endpoints.kubeconfig
@@ -39,9 +45,11 @@ class SteadyWatch:
 
 
 def steady_watch(before: SteadyWatch | None, now: LiveNode | None) -> SteadyWatch:
-    """``now`` ``None``: the API server does not know it."""
-    if now is None or now.ready != "True":
-        said = "no such Node" if now is None else f"Ready is {printable(now.ready, 20) or 'not reported'}"
+    """``now`` ``None``: the API server does not know it. It left, which the run sees by itself."""
+    if now is None:
+        return SteadyWatch("", said="no such Node")
+    if now.ready != "True":
+        said = f"Ready is {printable(now.ready, 20) or 'not reported'}"
         times = before.unsteady if before else 0
         return SteadyWatch("", times if before and before.down else times + 1, said, down=True)
     if before is None:
@@ -53,13 +61,15 @@ def steady_watch(before: SteadyWatch | None, now: LiveNode | None) -> SteadyWatc
 
 
 def judge_nodes(nodes: Iterable[tuple[str, SteadyWatch]], most: int) -> Judged:
-    """``most``: from so many nodes on it is harm. One node that was not Ready once is none: each fleet has such nodes."""
+    """``most``: from so many nodes on it is harm. One node that is not Ready, for the first time, is none: each fleet has such nodes."""
     every = list(nodes)
-    unsteady = [(name, node) for name, node in every if node.unsteady]
+    unsteady = [(name, node) for name, node in every if node.down or node.unsteady >= FLAPS]
     times = sum(node.unsteady for _, node in unsteady)
     if not unsteady:
-        return Verdict.PASS, f"{counted(len(every), 'changed node')} Ready all the time"
+        once = [f"{name}: {node.said}" for name, node in every if node.unsteady or node.said]
+        said = f"{counted(len(every), 'changed node')} Ready at each reading"
+        return Verdict.PASS, f"{said}, but for one time each: {'; '.join(once[:SHOWN])}" if once else said
     told = "; ".join(f"{name}: {node.said}" for name, node in unsteady[:SHOWN])
     more = f" and {len(unsteady) - SHOWN} more" if len(unsteady) > SHOWN else ""
-    said = f"{counted(len(unsteady), 'node')} of {len(every)} changed not Ready all the time: {told}{more}"
+    said = f"{counted(len(unsteady), 'node')} of {len(every)} changed not Ready, or not all the time: {told}{more}"
     return (Verdict.FAIL if times > 1 and len(unsteady) >= most else Verdict.PASS), said

@@ -75,7 +75,7 @@ def test_an_amount_that_is_none_is_unknown() -> None:
 
 
 def test_a_pod_with_devices_that_failed_is_a_failure_at_once() -> None:
-    """Also one that may end: nothing else tells of a device that is gone inside a container."""
+    """Also one that may end."""
     failed = replace(TRAIN, phase="Failed", reason="UnexpectedAdmissionError", message="no healthy devices present")
     said = (
         "1 pod with devices failed: ml/train with nvidia.com/gpu (UnexpectedAdmissionError: no healthy devices present)"
@@ -83,6 +83,23 @@ def test_a_pod_with_devices_that_failed_is_a_failure_at_once() -> None:
     assert judged(replace(BEFORE, pods=(failed, WEB)), seconds=5.0) == (Verdict.FAIL, said)
     assert judged(replace(BEFORE, pods=(replace(failed, deleting=True), WEB)))[0] is Verdict.PASS
     assert judged(replace(BEFORE, pods=(TRAIN, replace(WEB, phase="Failed"))))[0] is Verdict.PASS, "it has no devices"
+
+
+def test_a_pod_with_devices_that_ended_by_itself_does_not_count() -> None:
+    """A training job that fails hours later, and a pod that is over a limit of its own."""
+    failed = replace(TRAIN, phase="Failed")
+    limit = replace(
+        TRAIN, phase="Failed", reason="Evicted", message='Usage of EmptyDir volume "c" exceeds the limit "1Gi". '
+    )
+    for pod in (failed, limit):
+        assert judged(replace(BEFORE, pods=(pod, WEB)))[0] is Verdict.PASS
+
+
+def test_devices_that_are_fewer_later_are_not_known_to_be_lost_by_the_change() -> None:
+    assert judged(with_gpus("0", "0"), seconds=301.0) == (
+        Verdict.UNKNOWN,
+        "nvidia.com/gpu capacity 8 → 0, seen later than 300 s after the change: a plugin may be restarting",
+    )
 
 
 def test_a_restarted_container_counts_only_with_devices() -> None:
@@ -96,7 +113,7 @@ def test_a_restarted_container_counts_only_with_devices() -> None:
 
 
 def test_all_that_was_lost_is_named() -> None:
-    pods = tuple(replace(TRAIN, uid=f"uid-{at}", name=f"ml/t{at}") for at in range(2))
+    pods = tuple(replace(TRAIN, uid=f"uid-{at}", name=f"ml/t{at}", forever=True) for at in range(2))
     before = replace(BEFORE, pods=pods)
     now = replace(with_gpus("0", "0"), pods=tuple(replace(pod, phase="Failed") for pod in pods))
     verdict, said = judged(now, before=before)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.live import Container, LiveNode, Pod, Sight
+from rollout.core.model.live import Container, Lease, LiveNode, Pod, Sight
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.gates.api_checks.query import ApiCheck
 from rollout.kubelet.node_baseline import Since, baseline_of, read_baseline
@@ -20,8 +20,8 @@ EVICTED = replace(WEB, phase="Failed", reason="Evicted", message=LOW, containers
 BEFORE = Sight(NODE, None, (WEB,))
 
 
-def judged(now: Sight, before: Sight = BEFORE) -> Judged:
-    since = Since(None, renewed=True, seconds=30.0, settle=0.0)
+def judged(now: Sight, before: Sight = BEFORE, seconds: float = 30.0) -> Judged:
+    since = Since(None, renewed=True, seconds=seconds, settle=0.0)
     return ApiCheck("podsKept").judge(now, read_baseline(baseline_of(before)), since)
 
 
@@ -76,11 +76,28 @@ def test_rejected_and_evicted_pods_are_told_apart() -> None:
     assert "; 1 pod rejected or ended: shop/gpu Failed (UnexpectedAdmissionError: Allocate failed)" in said
 
 
-def test_pressure_since_the_change_is_a_failure_although_no_pod_is_evicted_yet() -> None:
+def test_pressure_since_the_change_is_no_pass_although_no_pod_is_evicted_yet() -> None:
     pressed = replace(BEFORE, node=replace(NODE, pressures=("MemoryPressure",)))
     said = "MemoryPressure since the change: an eviction threshold is reached"
-    assert judged(pressed) == (Verdict.FAIL, said)
+    assert judged(pressed) == (Verdict.UNKNOWN, f"{said}, and no pod is evicted yet")
+    assert judged(replace(pressed, pods=(EVICTED,)))[1].endswith(f"; {said}")
     assert judged(pressed, pressed)[0] is Verdict.PASS, "it was there before"
+
+
+def test_pressure_and_evictions_of_later_are_the_workloads_own() -> None:
+    """A tenant fills a disk in the night of a long soak."""
+    pressed = replace(
+        BEFORE, node=replace(NODE, pressures=("DiskPressure",)), pods=(WEB, replace(EVICTED, uid="uid-9"))
+    )
+    verdict, said = judged(pressed, seconds=301.0)
+    assert (verdict, said.endswith("; DiskPressure later than 300 s after the change")) == (Verdict.PASS, True)
+    lease = Lease("1", "2026-11-20T08:00:00.000000Z")
+    ran = Container("app", "docker://aaaa", 0, "terminated", since="2026-11-20T12:00:00Z")
+    before = replace(BEFORE, lease=lease)
+    late = replace(EVICTED, containers=(ran,))
+    assert judged(replace(before, pods=(late,)), before)[0] is Verdict.PASS
+    at_once = replace(late, containers=(replace(ran, since="2026-11-20T08:01:00Z"),))
+    assert judged(replace(before, pods=(at_once,)), before)[0] is Verdict.FAIL
 
 
 def test_a_baseline_of_an_older_version_knows_no_pressure() -> None:
