@@ -334,27 +334,43 @@ processes_is_said_by() { # PID SINCE LINE: this process wrote it. klog's text co
       [ "$l_writer" = "$1" ] || return
       l_moment=${3#*[IWEF]}
       l_moment=${l_moment%%[!0-9 :]*}
-      [ -z "$l_first" ] || processes_is_not_before "$l_moment" "$l_first"
+      [ -z "$l_first" ] || processes_is_within "$l_moment"
       ;;
   esac
 }
 
-processes_is_not_before() { # MOMENT OTHER, as `MMDD HH:MM:SS`
-  local ours other
-  # shellcheck disable=SC2046,SC2086 # split into words
-  set -- ${1% *} ${1#* } ${2% *} ${2#* }
-  [ "$#" -eq 4 ] || return 1
-  ours=${2%%:*}${2#*:} other=${4%%:*}${4#*:}
-  ours=1$1${ours%%:*}${ours#*:} other=1$3${other%%:*}${other#*:}
-  is_number "$ours" && is_number "$other" && [ "$ours" -ge "$other" ]
+processes_is_within() { # MOMENT, as `MMDD HH:MM:SS`: not before `l_first`. A window over New Year ends at `l_last`, since such a time has no year
+  local l_digits moment first
+  processes_take_digits "$1" && moment=$l_digits || return 1
+  processes_take_digits "$l_first" && first=$l_digits || return 1
+  processes_take_digits "$l_last" && [ "$l_digits" -lt "$first" ] && [ "$moment" -le "$l_digits" ] || [ "$moment" -ge "$first" ]
+}
+
+processes_take_digits() { # MOMENT, as `MMDD HH:MM:SS`: into `l_digits`, a number that begins with 1
+  l_digits=${1#* }
+  l_digits=1${1% *}${l_digits%%:*}${l_digits#*:}
+  l_digits=${l_digits%:*}${l_digits##*:}
+  is_number "$l_digits"
+}
+
+processes_bound_times() { # FIRST NOW, in seconds since 1970: `l_first` and `l_last`, the times of a log's lines, both empty if these may have every time of a year
+  local zone
+  l_first='' l_last=''
+  [ $(($2 - $1)) -lt 31449600 ] || return 0 # 364 days
+  l_last=$(lastly 3 date -d "@$(($2 + 3600))" '+%m%d %H:%M:%S %z' 2>/dev/null)
+  l_first=$(lastly 3 date -d "@$1" '+%m%d %H:%M:%S %z' 2>/dev/null)
+  zone=${l_first##* }
+  [ "$zone" = "${l_last##* }" ] || l_first=$(lastly 3 date -d "@$(($1 - 3600))" '+%m%d %H:%M:%S %z' 2>/dev/null) # at the end of summer time an hour comes twice
+  l_first=${l_first% *} l_last=${l_last% *}
 }
 
 processes_read_logs() { # PID STARTED: the files in `l_files`, as `pulls_read_journal` reads the journal. STARTED is in microseconds since boot
-  local first log l_ignored l_loaded line l_first
+  local first log l_ignored l_loaded line l_first l_last
   is_number "${2:-}" && [ -n "$l_files" ] || return 0
   shown_files_date_boot
   first=$((x_booted + $2 / 1000 - 2000))
-  l_first=$(lastly 3 date -d "@$((first / 1000))" '+%m%d %H:%M:%S' 2>/dev/null)
+  clock
+  processes_bound_times $((first / 1000)) $(((x_booted + now) / 1000))
   for log in $l_files; do
     l_ignored=0 l_loaded=0
     IFS=$NL

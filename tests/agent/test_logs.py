@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -57,6 +59,45 @@ def to_log_dir(node: Node, text: str) -> None:
     node.write("/proc/100/cmdline", b"kubelet\0--logtostderr=false\0--log-dir\0/var/log/k\0")
     node.write("/var/log/k/kubelet.n.root.log.INFO.1", text.encode())
     node.at("/var/log/k/kubelet.INFO").symlink_to("kubelet.n.root.log.INFO.1")
+
+
+def dated(node: Node, now: str, zone: str = "UTC0") -> None:
+    """The node's calendar is moved: it is ``now``, as ``2026-01-05T10:00:00Z``."""
+    moved = round(datetime.fromisoformat(now).timestamp() - time.time())
+    date = node.bin / "date"
+    date.write_text(
+        f"""#!/bin/sh
+export TZ={zone}
+case $1,$2 in -d,@*) second=${{2#@}} && shift 2 && exec {shutil.which("date")} -d "@$((second + {moved}))" "$@" ;; esac
+exec {shutil.which("date")} "$@"
+"""
+    )
+    date.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("now", "zone", "age", "written", "count"),
+    [
+        ("2026-01-05T10:00:00+00:00", "UTC0", 16 * 86400, "0105 09:59:00", 1),
+        ("2026-01-05T10:00:00+00:00", "UTC0", 16 * 86400, "1225 10:00:00", 1),
+        ("2026-01-05T10:00:00+00:00", "UTC0", 16 * 86400, "1219 10:00:00", None),
+        ("2026-01-05T10:00:00+00:00", "UTC0", 16 * 86400, "0601 10:00:00", None),
+        ("2026-01-01T00:00:30+00:00", "UTC0", 100, "0101 00:00:10", 1),
+        ("2026-06-01T10:00:00+00:00", "UTC0", 400 * 86400, "0105 10:00:00", 1),
+        ("2026-10-25T01:10:00+00:00", "CET-1CEST,M3.5.0,M10.5.0/3", 1200, "1025 02:09:00", 1),
+        ("2026-10-25T01:10:00+00:00", "CET-1CEST,M3.5.0,M10.5.0/3", 1200, "1025 00:30:00", None),
+        ("2026-10-24T01:10:00+00:00", "CET-1CEST,M3.5.0,M10.5.0/3", 1200, "1024 02:20:00", None),
+    ],
+)
+def test_a_line_counts_by_its_time_without_a_year_as_far_as_that_decides(
+    elsewhere: Node, now: str, zone: str, age: int, written: str, count: int | None
+) -> None:
+    """Over New Year a later line has an earlier date, and at the end of summer time an hour comes twice."""
+    elsewhere.show(500 * 86400)
+    elsewhere.kubelet_started(age)
+    dated(elsewhere, now, zone)
+    to_stderr(elsewhere, f"I{written}.000000     100 codec.go:102] {IGNORES}\n")
+    assert measured(elsewhere) == count
 
 
 A_PRINT, A_JSON_LINE = "Starting the node agent\n", json_line("Started", 1.0)
