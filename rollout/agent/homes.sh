@@ -147,7 +147,8 @@ homes_note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too
         waiting=$waiting${waiting:+$NL}${path#"$R"}
       else
         case $unit,$path in
-          rke2-*,*/00-rke2-defaults.conf | k3s*,*/00-k3s-defaults.conf) count=$((count + 1)) && measure_note_path "${path#"$R"}" ;; # written anew at each start, by what reads it
+          rke2-*,*/00-rke2-defaults.conf | k3s*,*/00-k3s-defaults.conf | rke2-*,*/10-cli-config.conf | k3s*,*/10-cli-config.conf | \
+            rke2-*,*/20-cli-config-dir/*.conf | k3s*,*/20-cli-config-dir/*.conf) count=$((count + 1)) && measure_note_path "${path#"$R"}" ;; # written anew at each start, by what reads it
           *.conf) count=$((count + 1)) && homes_note_read "$unit" "${path#"$R"}" ;;
         esac
       fi

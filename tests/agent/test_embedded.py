@@ -76,6 +76,25 @@ def test_its_configuration_files_are_shown_and_a_change_may_write_ours(rke2: Nod
     assert "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/00-rke2-defaults.conf" in files
 
 
+def test_a_drop_in_that_it_copies_at_its_start_is_not_edited_since(rke2: Node) -> None:
+    folder = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d"
+    copies = {
+        f"{folder}/00-rke2-defaults.conf",
+        f"{folder}/10-cli-config.conf",
+        f"{folder}/20-cli-config-dir/50-a.conf",
+    }
+    site = f"{folder}/50-site.conf"
+    rke2.show(10_000_000)
+    rke2.kubelet_started(600)  # all files of this test are written after that
+    for path in (*copies, site):
+        rke2.write(path, b"kind: KubeletConfiguration\n")
+    found = read(rke2)
+    assert copies <= found.files.keys()
+    stale = {entry.path for entry in found.stale}
+    assert site in stale
+    assert not stale & copies
+
+
 def test_without_a_child_or_with_two_of_them_there_is_no_kubelet(rke2: Node) -> None:
     process(rke2, 204, "kubelet", MAIN, "kubelet")
     two = read(rke2).measurement

@@ -5,7 +5,8 @@ replaces the value of a key, and a key that ends with ``+`` appends to it (k3s p
 RKE2, which links k3s: go.mod of v1.36.4+rke2r1). ``kubelet-arg`` is a list or one text. Each of its entries replaces
 k3s's own flag of that name; ``NAME+=`` and ``NAME-=`` keep it, and flags that are repeated are all given
 (pkg/util/args.go, ``GetArgs``). From 1.32 on the kubelet's fields are in a folder of drop-ins, ``--config-dir``, where k3s
-writes ``00-NAME-defaults.conf`` at each start (k3s #2116, k3s-io/docs #433).
+writes ``00-NAME-defaults.conf`` at each start (k3s #2116, k3s-io/docs #433). It then takes ``config`` and ``config-dir`` out of
+``kubelet-arg`` and copies what they name to ``10-cli-config.conf`` and ``20-cli-config-dir`` there, at each start, too.
 
 k3s has the kubelet in its own process, and logs its arguments at each start. RKE2's kubelet is a child process; it is started anew 5 s after its end (rke2 pkg/executor/staticpod/staticpod.go). The
 flags of its log are not given to it (pkg/logging/logging.go).
@@ -66,6 +67,9 @@ _OF_THE_LOG = frozenset({
 })  # fmt: skip
 """klog's flags without ``-v`` and ``-vmodule``."""
 
+_MANAGED_FOLDER = "/agent/etc/kubelet.conf.d"
+"""How the path of the folder ends where k3s and RKE2 copy the files of ``_COPIED`` to; it is below their ``data-dir``."""
+_COPIED = frozenset({"config", "config-dir"})
 
 _OWN = frozenset({
     "address", "allowed-unsafe-sysctls", "anonymous-auth", "authentication-token-webhook", "authorization-mode", "cert-dir",
@@ -165,7 +169,10 @@ def expected(running: Sequence[str], args: Sequence[KubeletArg], embedding: Embe
     ``running``: those of the kubelet that runs; what ``args`` does not name is the embedding's own. Arguments are
     ``--name=value``: ``GetArgs`` writes no others.
     """
-    mine = [each for each in args if not embedding.child or each.name.removeprefix("--") not in _OF_THE_LOG]
+    not_given = _OF_THE_LOG if embedding.child else frozenset[str]()
+    if any(word.startswith("--config-dir=") and word.endswith(_MANAGED_FOLDER) for word in running):
+        not_given |= _COPIED
+    mine = [each for each in args if each.name.removeprefix("--") not in not_given]
     by_name: dict[str, list[KubeletArg]] = {}
     for each in mine:
         by_name.setdefault(each.name, []).append(each)

@@ -15,7 +15,7 @@ from rollout.kubelet.changes.home_files import foreign_files, foreign_units
 from rollout.kubelet.node import layout
 from tests.kubelet import nodes
 from tests.kubelet.nodes import POLICY, applied, regular, settings, with_file
-from tests.kubelet.rancher_nodes import DROP_IN, FRAGMENT, MAIN, OURS, SITE, UNIT, k3s, rke2
+from tests.kubelet.rancher_nodes import DROP_IN, FOLDER, FRAGMENT, MAIN, OURS, SITE, UNIT, k3s, rke2
 
 
 def proposed(found: Snapshot, **values: Value) -> Proposal:
@@ -101,6 +101,21 @@ def test_a_flag_replaces_rke2s_own_and_one_of_a_site_stays_before_ours() -> None
     assert "registry-qps=3" not in change.files[0].after.decode()
     after = applied(found, change)
     assert after.files[SITE] == found.files[SITE]
+
+
+@pytest.mark.parametrize("name", ["config", "config-dir"])
+def test_from_1_32_on_a_file_named_in_its_arguments_is_copied_into_the_folder_and_no_argument(name: str) -> None:
+    args = {SITE: f"kubelet-arg: [{name}=/etc/site/kubelet, registry-qps=3]\n"}
+    found = rke2("1.33.4+rke2r1", args, ("--registry-qps=3",))
+    proposed(found, maxParallelImagePulls=5)
+    now = layout.find(found)
+    assert (now.flag("--config"), now.flag("--config-dir"), now.flag("--registry-qps")) == (None, FOLDER, "3")
+
+
+def test_before_1_32_a_file_named_in_its_arguments_is_an_argument() -> None:
+    found = rke2("1.28.15+rke2r1", {SITE: "kubelet-arg: config=/etc/site/kubelet\n"}, ("--config=/etc/site/kubelet",))
+    found = with_file(found, regular("/etc/site/kubelet", "kind: KubeletConfiguration\n"))
+    assert layout.find(found).flag("--config") == "/etc/site/kubelet"
 
 
 def test_a_later_file_that_replaces_the_key_is_named() -> None:

@@ -92,6 +92,8 @@ def changing(found: Snapshot, *paths: str) -> Change:
         ({"manager_kubespray": "/etc/kubernetes/kubelet.env"}, "/etc/crio/crio.conf", "kubespray", "next run of kubespray"),
         ({"manager_rke2": "rke2-agent.service:enabled:active"}, "/var/lib/rancher/rke2/agent/etc/containerd/config.toml", "rke2", "every start of its unit"),
         ({"manager_rke2": "rke2-agent.service"}, "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/00-rke2-defaults.conf", "rke2", "kubelet-arg"),
+        ({"manager_rke2": "rke2-agent.service"}, "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/10-cli-config.conf", "rke2", "every start of its unit"),
+        ({"manager_k3s": "k3s.service"}, "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/20-cli-config-dir/50-a.conf", "k3s", "every start of its unit"),
         ({"manager_k3s": "k3s.service:active"}, "/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "k3s", "registries.yaml"),
         ({"manager_rancher": "x.service"}, "/etc/rancher/rke2/config.yaml.d/50-rancher.yaml", "rancher", "next change of the cluster"),
     ],
