@@ -48,13 +48,16 @@ class PullCause(StrEnum):
     TLS_REFUSED = "the registry refuses the node's TLS handshake"
     CERTIFICATE_TIME = "the registry's certificate is not valid at this time by the node's clock: the clock is wrong, or the certificate has expired"
     PLATFORM = "the image has no variant for this node's platform"
-    DISK_FULL = "the node's disk is full"
+    DISK_FULL = "the node's disk is full: it has no space or no inodes left"
     QUOTA = "a disk quota of the node is used up"
     READ_ONLY = "the node's file system is read-only"
     DISK_ERROR = "the node's disk reports input or output errors"
     SNAPSHOTS = "the runtime's own store lacks a layer or a snapshot that it has recorded: the image and the registry are not the cause"
     LEFTOVERS = "the runtime's own store still has the directory of a layer that it has not recorded: the image and the registry are not the cause"
     LOCKED = "another pull of the same layer holds its lock in the runtime"
+    UNPACK = (
+        "the layer that the node has stored cannot be unpacked: its copy on the node, or the image itself, is damaged"
+    )
     DAMAGED = "the data that arrived is not that of the image: it was damaged or cut off on its way"
     SIGNATURE = "the node's signature policy rejects the image"
     POLICY_FILE = "the node's signature policy cannot be read, so no image is accepted"
@@ -223,6 +226,11 @@ _ASKED = rf"(?:(?:Get|Head|Post|Put|HEAD|GET) {_URL}|failed to do request)"
 _DIALED = rf"dial tcp(?: (?:{_ADDRESS}|\S+))?(?: ->{_ADDRESS})?"
 _DNS = rf"(?:{_DIALED}: )?(?:dial tcp: )?lookup \S+(?: on {_ADDRESS})?"
 _IMAGE = r"[\w.][\w.:/@-]*"
+_UNPACKS = r"(?:failed to extract layer|failed to register layer|[Pp]rocessing tar file|unpacking failed|adding layer with blob)"
+"""The steps that read what is stored: containerd and docker verify a layer's digest before them, and CRI-O verifies it while it unpacks."""
+_READS = rf"(?:failed to copy|httpReadSeeker|happened during read|failed to read expected number of bytes|{_ASKED})"
+"""The steps that read from a host."""
+_NO_LAYER = r"(?:archive/tar: )?invalid tar header|gzip: invalid (?:header|checksum)|flate: corrupt input before offset \d{1,20}"
 _FORMS = (
     # The node's own store and disk. Each names a call and a file of the node.
     *(_whole(cause, rf"{_CALL}: {words}") for cause, words in _ERRNO.items()),
@@ -240,8 +248,9 @@ _FORMS = (
         PullCause.DAMAGED,
         r"unexpected commit (?:digest|size) [^:]*: failed precondition",
         rf"filesystem layer verification failed for digest {_DIGEST}",
-        r"archive/tar: invalid tar header", r"invalid tar header", r"gzip: invalid (?:header|checksum)",
     ),
+    _Form(PullCause.UNPACK, re.compile(rf"\b{_UNPACKS}.*: (?:(?:unexpected )?EOF|{_NO_LAYER})$"), Confidence.LIKELY),
+    _Form(PullCause.UNPACK, re.compile(rf"(?:^|: )(?:{_NO_LAYER})$"), Confidence.LIKELY),
     _whole(
         PullCause.SIGNATURE,
         r"Source image rejected", r"Source image rejected: .*", r"SignatureValidationFailed.*",
@@ -336,14 +345,14 @@ _FORMS = (
     _whole(
         PullCause.RESET,
         rf"(?:read|write) tcp [^:]*(?:{_ADDRESS})?[^:]*: (?:read: |write: )?(?:connection reset by peer|broken pipe|use of closed network connection|i/o timeout|connection timed out)",
-        rf"{_ASKED}: (?:EOF|http2: .*|stream error: .*)", r"unexpected EOF", r"download failed after attempts=\d{1,3}: EOF",
+        rf"{_ASKED}: (?:EOF|http2: .*|stream error: .*)", rf"{_READS}: (?:.*: )?unexpected EOF", r"download failed after attempts=\d{1,3}: EOF",
         r"local error: tls: bad record MAC",
         r"(?:http2: )?server sent GOAWAY.*", r"stream error: stream ID \d+; \w+.*", r"failed to copy: (?:httpReadSeeker: failed open: .*: )?EOF",
     ),
     # Between the kubelet and the registry.
     _whole(
         PullCause.RUNTIME_AWAY,
-        rf"connection error: desc = {_QUOTED}", rf"connection error: desc = .*dial unix {_PATH}: .*", r"error reading from server: EOF(?:: unavailable)?", r"transport is closing",
+        rf"connection error: desc = {_QUOTED}", rf"connection error: desc = .*dial unix {_PATH}: .*", r"error reading from server: (?:unexpected )?EOF(?:: unavailable)?", r"transport is closing",
         r"Cannot connect to the Docker daemon at .*", r"the client connection is closing", r"error while dialing.*",
     ),
     _Form(PullCause.OWN_LIMIT, re.compile(r"^context deadline exceeded$"), Confidence.LIKELY),
@@ -355,7 +364,7 @@ _FORMS = (
     _part(PullCause.WEB_PAGE, r"StatusCode 30[1-8]", r"missing or empty Content-Type header"),
     _Form(PullCause.PROXY_REFUSES, re.compile(rf"{_ASKED}: [A-Z][a-z]{{1,20}}(?: [A-Z][a-z]{{1,20}}){{0,3}}$"), Confidence.LIKELY),
     _part(PullCause.UNREACHABLE, r"RegistryUnavailable", r"connection refused", r"no route to host", r"network is unreachable", r"i/o timeout"),
-    _part(PullCause.RESET, r"connection reset by peer", r"broken pipe"),
+    _part(PullCause.RESET, r"connection reset by peer", r"broken pipe", r"unexpected EOF"),
     _part(PullCause.OWN_LIMIT, r"context deadline exceeded"),
     _Form(PullCause.NO_IMAGE, re.compile(r"\bTag \S{1,128} not found in repository \S{1,256}$"), Confidence.LIKELY),
     _part(PullCause.NO_IMAGE, r"manifest unknown", r"name unknown"),
