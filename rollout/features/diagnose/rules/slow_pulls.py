@@ -2,7 +2,8 @@
 
 The runtime shows its own pulls: when it received one, each host that it gave up with the error, what it had read at the end, and how
 long it took. A host is blamed only for the time between its own line and the one before it, of the same pull: containerd asks the
-hosts of an image one after the other (core/remotes/docker/resolver.go). The image's registry is not named as the one that was
+hosts of an image one after the other (core/remotes/docker/resolver.go). That time is the host's own for the first request of a pull
+only: later ones stand behind answers and transfers that are in no line. The image's registry is not named as the one that was
 asked, because a mirror may have answered without a line.
 
 The kubelet prints the time of a pull with its queue (1.19 to 1.22), or without it and with it (from 1.23). The first is a pull's own
@@ -16,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
@@ -53,12 +55,18 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Flow:
-    """A pull as the runtime's log shows it. ``hosts``: those that it gave up, with the seconds that each took."""
+    """A pull as the runtime's log shows it. ``hosts``: those that it gave up, with the seconds that each took.
+
+    ``asked``: those of the first request, as long as only lines of it were seen.
+    """
 
     begun: Fact
     stopped: Fact | None = None
     ended: Fact | None = None
     hosts: list[tuple[Fact, float]] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+    first: bool = True
+    sure: set[int] = field(default_factory=set)
 
     @property
     def last(self) -> Fact | None:
@@ -87,13 +95,75 @@ def slow_findings(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     yield from _still_open(facts, flows, ends_of(facts, target.now))
 
 
-_ASKED = re.compile(r"/v2/([^\s\"?]{1,512})/(?:manifests|blobs)/")
+_ASKED = re.compile(r"/v2/([^\s\"?]{1,512})/(manifests|blobs)/([^\s\"?]{1,512})")
+_OF_REGISTRY = re.compile(r"\?ns=([\w.:-]{1,253})")
 
 
 def _asked(fact: Fact) -> str:
     """The repository in the address that a host was asked for; ``""``: the error names none."""
     match = _ASKED.search(fact["error"])
     return match[1] if match else ""
+
+
+def _reference(image: str) -> str:
+    """The tag or the digest that a runtime asks for: the digest, where there are both."""
+    name, _, digest = full_name(image).partition("@")
+    return digest or name.rpartition("/")[2].partition(":")[2]
+
+
+class _Open:
+    """Pulls that have not ended, by node and clock, and there by the image's full name and by its repository."""
+
+    def __init__(self) -> None:
+        self._images: dict[tuple[str, str], dict[str, _Flow]] = defaultdict(dict)
+        self._repositories: dict[tuple[str, str, str], dict[str, _Flow]] = defaultdict(dict)
+        self._references: dict[tuple[str, str, str, str], dict[str, _Flow]] = defaultdict(dict)
+        self._nameless: dict[tuple[str, str], float] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key[2] in self._images[key[:2]]
+
+    def add(self, key: Key, flow: _Flow) -> None:
+        for flows in self._indexes(key):
+            flows[key[2]] = flow
+
+    def pop(self, key: Key) -> _Flow | None:
+        flow = self._images[key[:2]].get(key[2])
+        for flows in self._indexes(key):
+            flows.pop(key[2], None)
+        return flow
+
+    def _indexes(self, key: Key) -> tuple[dict[str, _Flow], ...]:
+        place, of = key[:2], repository(key[2])
+        return self._images[place], self._repositories[*place, of], self._references[*place, of, _reference(key[2])]
+
+    def images(self, place: tuple[str, str]) -> list[str]:
+        return list(self._images[place])
+
+    def give(self, fact: Fact) -> None:
+        """A host's line to the one pull that it can be of; to none, where several pulls of one repository may have asked."""
+        place, match = (fact.node, fact.clock), _ASKED.search(fact["error"])
+        if match is None:
+            self._nameless[place] = fact.at or 0.0
+            return
+        here = self._repositories[*place, match[1]]
+        own = self._references[*place, match[1], match[3]] if match[2] == "manifests" else {}
+        if own:
+            here = own
+        elif match[2] == "manifests" and ":" not in match[3]:
+            return  # a tag of none of them
+        of = _OF_REGISTRY.search(fact["error"])
+        if of and len(here) > 1 and len(here) <= BESIDE:
+            here = {image: flow for image, flow in here.items() if registry(image) == of[1]}
+        if len(here) != 1:
+            return
+        (flow,) = here.values()
+        before = (flow.hosts[-1][0].at if flow.hosts else flow.begun.at) or 0.0
+        flow.hosts.append((fact, (fact.at or 0.0) - before))
+        flow.first = flow.first and bool(own) and _host(fact) not in flow.asked
+        flow.asked.add(_host(fact))
+        if flow.first and _is_silent(fact) and self._nameless.get(place, -1.0) < before:
+            flow.sure.add(id(fact))
 
 
 class _Costly:
@@ -121,7 +191,7 @@ def _is_silent(fact: Fact) -> bool:
 
 def _flows(facts: Facts) -> list[_Flow]:
     """Every pull that the runtime received, in its order; a pull of the same image meanwhile is the same."""
-    open_: dict[Key, _Flow] = {}
+    open_ = _Open()
     closed: dict[Key, _Flow] = {}
     flows: dict[int, _Flow] = {}
     kinds = (Kind.RUNTIME_STARTED, Kind.NEXT_HOST, Kind.PULL_STOPPED, Kind.RUNTIME_ENDED, Kind.RUNTIME, Kind.START)
@@ -129,17 +199,18 @@ def _flows(facts: Facts) -> list[_Flow]:
         if fact.at is None:
             continue
         if fact.kind in (Kind.RUNTIME, Kind.START):  # a restart of either ends what runs, and may not be logged
-            for key in [key for key in open_ if key[:2] == (fact.node, fact.clock)]:
-                flows.pop(id(open_.pop(key)))
+            for image in open_.images((fact.node, fact.clock)):
+                flows.pop(id(open_.pop((fact.node, fact.clock, image))))
         elif fact.kind is Kind.NEXT_HOST:
-            _add_host(fact, open_)
+            open_.give(fact)
         else:
             key = fact.node, fact.clock, full_name(fact["image"])
             if fact.kind is Kind.RUNTIME_STARTED:
                 if key not in open_:
-                    open_[key] = _Flow(fact)
-                    flows[id(open_[key])] = open_[key]
-            elif (flow := open_.pop(key, None)) or (flow := closed.get(key)):
+                    begun = _Flow(fact)
+                    open_.add(key, begun)
+                    flows[id(begun)] = begun
+            elif (flow := open_.pop(key)) or (flow := closed.get(key)):
                 _close(flow, fact)
                 closed[key] = flow
     return list(flows.values())
@@ -153,16 +224,6 @@ def _close(flow: _Flow, fact: Fact) -> None:
             flow.stopped = flow.stopped or fact
         else:
             flow.ended = flow.ended or fact
-
-
-def _add_host(fact: Fact, open_: Mapping[Key, _Flow]) -> None:
-    """To the pull of the image that the address in the line has."""
-    asked = _asked(fact)
-    for (node, clock, image), flow in open_.items():
-        if (node, clock) == (fact.node, fact.clock) and repository(image) == asked:
-            before = flow.hosts[-1][0].at if flow.hosts else flow.begun.at
-            flow.hosts.append((fact, (fact.at or 0.0) - (before or 0.0)))
-            return
 
 
 def _hosts(flows: Iterable[_Flow], lost: Iterable[Fact]) -> Iterator[Finding]:
@@ -195,7 +256,9 @@ def _measured_hosts(flows: Iterable[_Flow]) -> Iterator[Finding]:
             host = _host(fact)
             if host and seconds >= COSTLY and read_error(fact["error"]).cause is not PullCause.CANCELLED:
                 by_host[flow.begun.node, host].append((flow, fact, seconds))
-    for (_, host), found in by_host.items():
+    for (_, host), every in by_host.items():
+        measured = [(flow, fact, seconds) for flow, fact, seconds in every if id(fact) in flow.sure]
+        found = measured or every
         lines = [fact for _, fact, _ in found]
         read = read_error(lines[-1]["error"])
         images = sorted({flow.begun["image"] for flow, _, _ in found})
@@ -204,13 +267,14 @@ def _measured_hosts(flows: Iterable[_Flow]) -> Iterator[Finding]:
         longest, least = max(seconds for _, _, seconds in found), min(seconds for _, _, seconds in found)
         each = seconds_text(least) if longest - least < 1.0 else f"{seconds_text(least)} to {seconds_text(longest)}"
         cause = (
-            f"the {what} {host} cost {counted(len(found), 'pull')} {each} before the next host was asked: `{_told(lines[-1])}`. "
+            f"the {what} {host} cost {counted(len({id(flow) for flow, _, _ in found}), 'pull')} {each} before the next host was asked: `{_told(lines[-1])}`. "
             f"Images: {', '.join(images[:3])}. "
         )
         whole = max(flow.seconds for flow, _, _ in found)
         cause += f"These pulls took up to {seconds_text(whole)}. " if whole > longest + COSTLY else ""
         cause += "" if own else "Fix or remove that mirror; a setting of the kubelet does not help."
-        certain = read.confidence is Confidence.CERTAIN
+        # A host that refuses or answers is not slow by its own form: the time may be that of something without a line.
+        certain = bool(measured) and read.confidence is Confidence.CERTAIN
         fetch = "" if certain else f"a request to {host} from the node, timed: curl -sSI -m 60"
         shown = [fact for flow, host_fact, _ in found for fact in (flow.begun, host_fact)]
         yield Finding(
@@ -232,33 +296,102 @@ def _is_own(host: str, image: str) -> bool:
 def _done(facts: Facts, costly: _Costly) -> Iterator[Finding]:
     """By the runtime's own time of a pull: X of "in X (Y including waiting)", or the runtime's."""
     slow: dict[str, list[Fact]] = defaultdict(list)
-    quick: dict[str, float] = {}
-    for fact in facts.of(Kind.PULLED, Kind.RUNTIME_ENDED):
-        took = go_seconds(fact["took"])
-        if took is None or not fact["image"] or (fact.kind is Kind.PULLED and not fact["waited"]):
-            continue
-        size, name = _size(fact), registry(fact["image"])
-        if costly(fact.node, fact["image"]):
-            continue
-        if took >= SLOW and (not size or size / took < SLOW_RATE):
-            slow[name].append(fact)
-        elif took < SLOW / 4:
-            quick[name] = max(quick.get(name, 0.0), size / took if took else 0.0)
+    timed = [
+        fact
+        for fact in facts.of(Kind.PULLED, Kind.RUNTIME_ENDED)
+        if go_seconds(fact["took"]) is not None and fact["image"] and (fact.kind is not Kind.PULLED or fact["waited"])
+        and not costly(fact.node, fact["image"])
+    ]  # fmt: skip
+    delivered, quick = _Delivered(timed), _AtFullSpeed(facts, timed)
+    for fact in timed:
+        if _seconds(fact) >= SLOW and (not _size(fact) or delivered.rate(fact) < SLOW_RATE):
+            slow[registry(fact["image"])].append(fact)
     for name, lines in slow.items():
         if _pulls_in(lines) < 2 and not _alone(lines):
             continue
-        rates = [_size(fact) / seconds for fact in lines if _size(fact) and (seconds := go_seconds(fact["took"]))]
-        longest = max(go_seconds(fact["took"]) or 0.0 for fact in lines)
+        rates = [_size(fact) / _seconds(fact) for fact in lines if _size(fact)]
+        longest = max(map(_seconds, lines))
         cause = (
             f"{counted(_pulls_in(lines), 'pull')} of images of {name} took up to {seconds_text(longest)}{_speed(rates)}, without the wait in the "
             f"kubelet's queue."
         )
-        others = sorted({*quick} - {name})
-        cause += f" Those of {', '.join(others[:3])} were quick." if others else ""
-        # Without images of others at full speed, the node's own disk or network would look the same.
-        compared = any(quick[other] >= SLOW_RATE for other in others)
-        sure = Confidence.CERTAIN if rates and len(rates) == len(lines) and compared else Confidence.LIKELY
+        # Without images of others at full speed meanwhile, the node's own disk or network would look the same.
+        others = [quick.beside(fact) for fact in lines]
+        names = sorted({other for each in others for other, _ in each})
+        proven = all(any(read for _, read in each) for each in others)
+        cause += (
+            f" Those of {', '.join(names[:3])} were quick meanwhile, on the same node{'' if proven else ', unless their layers were there already'}."
+            if names
+            else ""
+        )
+        sure = Confidence.CERTAIN if len(rates) == len(lines) and proven else Confidence.LIKELY
         yield Finding("registry-slow", sure, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=_FETCH)
+
+
+def _seconds(fact: Fact) -> float:
+    return go_seconds(fact["took"]) or 0.0
+
+
+class _Delivered:
+    """What a registry delivered to a node over time: the rates of pulls that ran side by side are added."""
+
+    def __init__(self, timed: Iterable[Fact]) -> None:
+        steps: dict[tuple[str, str, Kind, str], dict[float, float]] = defaultdict(lambda: defaultdict(float))
+        for fact in timed:
+            if fact.at is not None and _seconds(fact):
+                rates = steps[self._key(fact)]
+                rates[fact.at - _seconds(fact)] += _size(fact) / _seconds(fact)
+                rates[fact.at] -= _size(fact) / _seconds(fact)
+        self._bytes = {key: self._summed(rates) for key, rates in steps.items()}
+
+    @staticmethod
+    def _key(fact: Fact) -> tuple[str, str, Kind, str]:
+        return fact.node, fact.clock, fact.kind, registry(fact["image"])
+
+    @staticmethod
+    def _summed(rates: Mapping[float, float]) -> Mapping[float, float]:
+        """Time → bytes until then."""
+        read, rate, before, until = 0.0, 0.0, 0.0, {}
+        for at in sorted(rates):
+            read += rate * (at - before)
+            until[at] = read
+            rate, before = rate + rates[at], at
+        return until
+
+    def rate(self, fact: Fact) -> float:
+        """Bytes a second of all pulls of the registry while this one ran."""
+        took = _seconds(fact)
+        if fact.at is None:
+            return _size(fact) / took
+        until = self._bytes[self._key(fact)]
+        return (until[fact.at] - until[fact.at - took]) / took
+
+
+class _AtFullSpeed:
+    """Pulls of seconds at full speed. The size of an image proves nothing, as its layers may be there: what containerd read does."""
+
+    def __init__(self, facts: Facts, timed: Iterable[Fact]) -> None:
+        read: dict[tuple[str, str, str], tuple[float, int]] = {}
+        for fact in facts.of(Kind.PULL_STOPPED):
+            read[fact.node, fact.clock, full_name(fact["image"])] = fact.at or 0.0, int(fact["bytes"][:18])
+        self._pulls: dict[tuple[str, str], list[tuple[float, float, str, bool]]] = defaultdict(list)
+        for fact in timed:
+            took = _seconds(fact)
+            at, size = read.get((fact.node, fact.clock, full_name(fact["image"])), (0.0, 0))
+            if fact.at is None or not 0.0 < took < SLOW / 4:
+                continue
+            known = abs(fact.at - at) <= AROUND
+            if (size if known else _size(fact)) / took >= SLOW_RATE:
+                self._pulls[fact.node, fact.clock].append((fact.at - took, fact.at, registry(fact["image"]), known))
+        for pulls in self._pulls.values():
+            pulls.sort()
+
+    def beside(self, fact: Fact) -> list[tuple[str, bool]]:
+        """Registries of those that ran wholly while this one did, on its node, and whether that is proven; of the first ``BESIDE``."""
+        here, end = self._pulls.get((fact.node, fact.clock), []), fact.at or 0.0
+        first = bisect_left(here, (end - _seconds(fact),))
+        own = registry(fact["image"])
+        return [(of, known) for _, ended, of, known in here[first : first + BESIDE] if ended <= end and of != own]
 
 
 _FETCH = (
@@ -307,9 +440,11 @@ def _with_queue(facts: Facts, costly: _Costly) -> Iterator[Finding]:
         if took >= SLOW and fact["image"] and not costly(fact.node, fact["image"]):
             by_node[fact.node, fact.clock].append(fact)
     for place, lines in by_node.items():
+        spans = sorted(every[place])
+        ends = list(accumulate((end for _, end in spans), max))
         if _pulls_in(lines) < 2 and not _alone(lines):
             continue
-        own = [fact for fact in lines if not _behind(fact, every[place])]
+        own = [fact for fact in lines if not _behind(fact, spans, ends)]
         sure = Confidence.LIKELY if _pulls_in(own) >= 2 or _alone(own) else Confidence.UNKNOWN
         told = own if sure is Confidence.LIKELY else lines
         names = sorted({registry(fact["image"]) for fact in told})
@@ -323,11 +458,11 @@ def _with_queue(facts: Facts, costly: _Costly) -> Iterator[Finding]:
         yield Finding("registry-slow", sure, nodes_of(told), since(told), cause, proof(told), fetch_next=_FETCH)
 
 
-def _behind(fact: Fact, spans: Iterable[tuple[float, float]]) -> bool:
-    """Whether another pull of the node was under way when this one began. ``spans``: begins and ends."""
-    end = fact.at or 0.0
-    begin = end - (go_seconds(fact["took"]) or 0.0)
-    return any(other < begin < other_end - AROUND for other, other_end in spans if (other, other_end) != (begin, end))
+def _behind(fact: Fact, spans: Sequence[tuple[float, float]], ends: Sequence[float]) -> bool:
+    """Whether another pull of the node was under way when this one began. ``spans``: begins and ends; ``ends``: the latest so far."""
+    begin = (fact.at or 0.0) - _seconds(fact)
+    before = bisect_left(spans, (begin,))
+    return before > 0 and ends[before - 1] - AROUND > begin
 
 
 def _trickles(facts: Facts, flows: Sequence[_Flow], costly: _Costly) -> Iterator[Finding]:
@@ -335,7 +470,7 @@ def _trickles(facts: Facts, flows: Sequence[_Flow], costly: _Costly) -> Iterator
     cuts: dict[tuple[str, str], list[float]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_CUT):
         cuts[fact.node, full_name(fact["image"])].append(fact.at or 0.0)
-    quick = _Quick(flows)
+    quick, clocks = _Quick(flows), _Lines(facts)
     by_node: dict[tuple[str, Confidence], list[tuple[_Flow, str]]] = defaultdict(list)
     for flow in flows:
         begun, end = flow.begun, (flow.begun.at or 0.0) + flow.seconds
@@ -346,7 +481,7 @@ def _trickles(facts: Facts, flows: Sequence[_Flow], costly: _Costly) -> Iterator
         cut = first < len(times) and times[first] <= end + AROUND
         if flow.last is None or good or cut or costly(begun.node, name) or flow.seconds < HUNG:
             continue
-        if told := _read_little(flow):
+        if told := _read_little(flow, clocks):
             by_node[begun.node, told[1]].append((flow, told[0]))
     for (_, sure), found in by_node.items():
         flow, cause = max(found, key=lambda each: each[0].seconds)
@@ -363,7 +498,25 @@ def _trickles(facts: Facts, flows: Sequence[_Flow], costly: _Costly) -> Iterator
         )
 
 
-def _read_little(flow: _Flow) -> tuple[str, Confidence] | None:
+class _Lines:
+    """The times of all lines, by their clocks."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._times: dict[str, list[float]] = defaultdict(list)
+        for fact in facts:
+            if fact.at is not None:
+                self._times[fact.clock].append(fact.at)
+        for times in self._times.values():
+            times.sort()
+
+    def within(self, flow: _Flow) -> bool:
+        """Whether another line was written while the pull ran. If none was, the clock may have been set meanwhile."""
+        times, begin = self._times[flow.begun.clock], flow.begun.at or 0.0
+        after = bisect_right(times, begin)
+        return after < len(times) and times[after] < begin + flow.seconds - AROUND
+
+
+def _read_little(flow: _Flow, clocks: _Lines) -> tuple[str, Confidence] | None:
     """What a pull of minutes read, and what a deadline does with it; ``None`` if it read much."""
     begin = f"the pull of {flow.begun['image']} was open for {seconds_text(flow.seconds)}"
     if flow.stopped is None:
@@ -382,7 +535,8 @@ def _read_little(flow: _Flow) -> tuple[str, Confidence] | None:
         f"pull, because bytes arrive."
     )
     # Without a request under way it may have unpacked for the rest of the time.
-    return cause, Confidence.CERTAIN if int(flow.stopped["requests"][:9]) else Confidence.LIKELY
+    sure = int(flow.stopped["requests"][:9]) and clocks.within(flow)
+    return cause, Confidence.CERTAIN if sure else Confidence.LIKELY
 
 
 class _Quick:

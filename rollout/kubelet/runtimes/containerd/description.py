@@ -223,6 +223,7 @@ _LOGS = (
     ),
     PullMessage(PullStep.NEXT_HOST, "trying next host", "$"),
     PullMessage(PullStep.NEXT_HOST, "trying next host", r" after status: (?P<error>\d{3} .*)"),
+    PullMessage(PullStep.NEXT_HOST, "trying next host", r" - response was http\.StatusNotFound$"),
     PullMessage(PullStep.NEXT_HOST, "fetch failed", "$"),  # of the last host, from 2.1 on
     PullMessage(
         PullStep.UNLIMITED, "no timeout and will not start pulling image ", r"(?P<image>\S+) reporter$", by="containerd"

@@ -302,9 +302,11 @@ def test_a_registry_is_slow_by_the_runtimes_own_time() -> None:
     ]
     events += pulls(QUICK, "quick", 0, 3, done=" in 2s (2s including waiting). Image size: 300000000 bytes.")
     slow = found(event_list(events))["registry-slow"]
-    assert slow.confidence is Confidence.CERTAIN
+    assert slow.confidence is Confidence.LIKELY
     assert "3 pulls of images of 10.8.2.9:9083 took up to 5 min 10 s, at 1.0 MB/s" in slow.cause
-    assert "Those of 10.8.14.9:9083 were quick" in slow.cause
+    assert (
+        "Those of 10.8.14.9:9083 were quick meanwhile, on the same node, unless their layers were there" in slow.cause
+    )
 
 
 def test_containerd_tells_its_own_times() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout.features.diagnose.rules.diagnosis import Diagnosis
 from rollout.features.diagnose.rules.finding import Confidence, Finding
-from tests.features.diagnose.rules.logs import diagnosis, event_list, found, klog, lines, logrus, pulls
+from tests.features.diagnose.rules.logs import NODE, diagnosis, event, event_list, found, klog, lines, logrus, pulls
 
 IMAGE = "docker.io/shop/web:1"
 OTHER = "quay.io/shop/small:1"
@@ -133,6 +133,77 @@ def test_an_image_of_docker_hub_has_one_name() -> None:
     assert "mirror.example.com cost 1 pull 30 s" in finding.cause
 
 
+REFUSED = "dial tcp 10.0.0.9:443: connect: connection refused"
+V2 = "docker.io/shop/web:2"
+
+
+def test_a_host_is_of_the_pull_whose_tag_it_was_asked_for() -> None:
+    """The pull of one tag downloads for a minute; the mirror refuses another tag at once."""
+    log = (received(0), received(60, V2), next_host(60.01, "mirror.example.com", REFUSED, "shop/web/manifests/2"))
+    assert slow(*log, returned(80, V2), returned(119, IMAGE)) == []
+
+
+def test_a_tag_that_no_open_pull_has_is_of_none() -> None:
+    assert (
+        slow(received(0), next_host(30, "mirror.example.com", REFUSED, "shop/web/manifests/2"), returned(40, IMAGE))
+        == []
+    )
+
+
+def test_a_layer_that_two_pulls_may_have_asked_for_is_of_none() -> None:
+    (finding,) = slow(
+        received(0), received(1, V2), next_host(31, "mirror.example.com", TIMEOUT, "shop/web/blobs/sha256:0f")
+    )
+    assert finding.confidence is Confidence.LIKELY
+    assert "How long each took is not in what was read" in finding.cause
+
+
+def test_a_layer_of_the_one_open_pull_is_likely() -> None:
+    """What was transferred before it is in no line."""
+    (finding,) = slow(received(0), next_host(31, "mirror.example.com", TIMEOUT, "shop/web/blobs/sha256:0f"))
+    assert finding.confidence is Confidence.LIKELY
+    assert "cost 1 pull 31 s" in finding.cause
+
+
+def test_the_registry_of_the_image_tells_two_pulls_of_one_tag_apart() -> None:
+    log = (received(0), received(1, "quay.io/shop/web:1"), next_host(30, "mirror.example.com", TIMEOUT))
+    (finding,) = slow(*log)
+    assert "Images: docker.io/shop/web:1." in finding.cause
+    assert finding.confidence is Confidence.CERTAIN
+
+
+def test_an_image_with_a_digest_is_asked_for_by_it() -> None:
+    digest = "sha256:" + "4a" * 32
+    log = (received(0), received(1, f"docker.io/shop/web:2@{digest}"))
+    (finding,) = slow(*log, next_host(31, "mirror.example.com", TIMEOUT, f"shop/web/manifests/{digest}"))
+    assert f"Images: docker.io/shop/web:2@{digest}." in finding.cause
+    assert "cost 1 pull 30 s" in finding.cause
+
+
+def test_a_host_that_refuses_is_not_slow_by_its_own_form() -> None:
+    (finding,) = slow(received(0), next_host(30, "mirror.example.com", REFUSED), pulled(40, "40s"))
+    assert finding.confidence is Confidence.LIKELY
+    assert "curl" in finding.fetch_next
+
+
+def test_a_host_behind_one_without_an_address_in_its_line_is_likely() -> None:
+    nameless = logrus(29, "trying next host - response was http.StatusNotFound", rest=' host="mirror-a.example.com"')
+    (finding,) = slow(received(0), nameless, next_host(30, "mirror-b.example.com", TIMEOUT))
+    assert finding.confidence is Confidence.LIKELY
+
+
+def test_the_first_request_of_a_pull_is_what_is_measured() -> None:
+    """The second line of the same host stands behind answers that are in no line."""
+    (finding,) = slow(
+        received(0),
+        next_host(30, "mirror.example.com", TIMEOUT),
+        next_host(130, "mirror.example.com", TIMEOUT, "shop/web/blobs/sha256:0f"),
+        pulled(274, "4m34.4s"),
+    )
+    assert finding.confidence is Confidence.CERTAIN
+    assert "cost 1 pull 30 s before" in finding.cause
+
+
 # A slow transfer.
 
 
@@ -204,6 +275,66 @@ def test_one_pull_of_minutes_at_a_trickle_counts_alone() -> None:
     assert "1 pull of images of docker.io took up to 6 min 40 s, at 0.1 MB/s" in finding.cause
     assert finding.confidence is Confidence.LIKELY, "the node's disk would look the same"
     assert "a mirror is asked without a line" in finding.fetch_next
+
+
+def done(at: float, took: str, image: str, size: int, node: str = NODE) -> dict[str, object]:
+    text = f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: {size} bytes.'
+    return event(at, "Pulled", text, image.rpartition("/")[2].partition(":")[0], node=node)
+
+
+TWO_SLOW = (received(0), received(1, "docker.io/shop/api:1"))
+TWO_SLOW_END = (
+    pulled(300, "5m0s", size=200_000_000),
+    pulled(305, "5m4s", "docker.io/shop/api:1", size=210_000_000),
+)
+
+
+def quick(begun: float, read: int = 80_000_000) -> tuple[str, ...]:
+    end = begun + 4
+    return received(begun, OTHER), stopped(end, read, 0, OTHER), pulled(end, "4s", OTHER, 80_000_000)
+
+
+def test_images_of_another_registry_at_full_speed_meanwhile_exclude_the_node() -> None:
+    (finding,) = slow(*TWO_SLOW, *quick(60), *TWO_SLOW_END)
+    assert finding.confidence is Confidence.CERTAIN
+    assert "Those of quay.io were quick meanwhile, on the same node." in finding.cause
+
+
+def test_images_that_were_there_already_exclude_nothing() -> None:
+    """The size is that of the whole image; the runtime read little of it."""
+    (finding,) = slow(*TWO_SLOW, *quick(60, 4000), *TWO_SLOW_END)
+    assert finding.confidence is Confidence.LIKELY
+    assert "quick" not in finding.cause
+
+
+def test_a_quick_pull_at_another_time_excludes_nothing() -> None:
+    (finding,) = slow(*TWO_SLOW, *TWO_SLOW_END, *quick(900))
+    assert finding.confidence is Confidence.LIKELY
+
+
+def test_a_quick_pull_on_another_node_excludes_nothing() -> None:
+    events = [
+        done(100, "4s", "ghcr.io/x/tool:1", 80_000_000, "node-b"),
+        done(300, "5m0s", "quay.io/y/app:1", 200_000_000, "node-a"),
+        done(400, "5m10s", "quay.io/y/api:1", 210_000_000, "node-a"),
+    ]
+    finding = found(event_list(events))["registry-slow"]
+    assert finding.confidence is Confidence.LIKELY
+    assert "quick" not in finding.cause
+
+
+def test_pulls_side_by_side_share_the_nodes_link() -> None:
+    """Twelve of 900 MB within five minutes: the registry delivered 43 MB/s."""
+    events = [done(300 + each, "4m0s", f"quay.io/y/app{each}:1", 900_000_000) for each in range(12)]
+    assert "registry-slow" not in found(event_list(events))
+    assert "registry-slow" in found(
+        event_list([done(300 * each, "4m0s", f"quay.io/y/app{each}:1", 900_000_000) for each in (1, 2)])
+    )
+
+
+def test_a_clock_that_may_have_been_set_makes_no_rate_certain() -> None:
+    (finding,) = slow(received(0), stopped(10_800, 600_000_000))
+    assert finding.confidence is Confidence.LIKELY
 
 
 # Kubelets 1.19 to 1.22 print one time, with the wait in it.
