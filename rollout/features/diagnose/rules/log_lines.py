@@ -21,13 +21,16 @@ from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import LONGEST_TEXT, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.messages import QPS, found_in
 from rollout.features.diagnose.rules.moments import moment
+from rollout.features.diagnose.rules.programs import OF_KUBELETS, has_own_words, is_kubelet
 from rollout.features.diagnose.rules.sieve import CUT, JOURNAL, OF_K0S, QUOTED, Kept, UnreadLines, label_of, text_of
 from rollout.features.diagnose.rules.wrapped_fields import as_logrus
 
 _KLOG = re.compile(
     r"(?:\d{4}-\d\d-\d\dT\S{1,40} std(?:err|out) [FP] |[IWEF]?[\d .:]{1,40})??"
-    r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+\d+ [\w./-]+:\d+\] ?"
+    r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+(?P<pid>\d+) (?P<place>[\w./-]+):\d+\] ?"
 )
+_PLACES = ("kubelet.go", "kubelet/")
+"""Sources of a kubelet alone. ``server.go`` and ``run.go`` are of each program of Kubernetes."""
 _JOURNAL = re.compile(JOURNAL, re.ASCII)
 _LOGRUS = re.compile(r'time="(?P<time>[^"]+)" level=(?P<level>\w+) msg=(?P<msg>"(?:[^"\\]|\\.)*"|\S+)(?P<rest>.*)')
 _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
@@ -37,20 +40,26 @@ _PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|&?\{[^}]{0,4096}\}|\[[^\]]{0
 _MICROSECONDS = re.compile(r'"__REALTIME_TIMESTAMP" ?: ?"(\d{10,17})"|"ts" ?: ?(\d{10,16})')
 
 
+_OWN_MESSAGES = ("Failed to run kubelet",)
+_OWN_BEGINS = ("failed to run Kubelet: ", "Failed to run kubelet: ", "Error: failed to parse kubelet flag")
 _OF_LOGRUS = ("error", "host", "version")
 """Keys of a line that are fields of its fact, where the message itself has no such field."""
+_PROGRAMS = ("SYSLOG_IDENTIFIER", "_COMM", "_SYSTEMD_UNIT")
 _ZONES = 900.0
 """Seconds: time zones, and dates of other years, differ by multiples of a quarter of an hour."""
 
 
 @dataclass(slots=True)
 class _Head:
-    """What the prefixes of a line give."""
+    """What the prefixes of a line give. ``kubelet``: whether its program is one, ``None`` if it is not named; ``own``: its place is in a kubelet's source."""
 
     node: str = ""
     at: float | None = None
     known: bool = False
     fatal: bool = False
+    kubelet: bool | None = None
+    own: bool = False
+    pid: str = ""
 
 
 @dataclass(slots=True)
@@ -95,6 +104,7 @@ class LogReader:
         head, rest = _Head(), line
         if journal := _JOURNAL.match(line):
             head = _Head(journal["node"].replace("-", "") and journal["node"], known=True)
+            head.kubelet = is_kubelet([journal["program"]])
             if journal["iso"]:
                 head.at = moment(f"{journal['iso']}{_hours_and_minutes(journal['zone'])}")
             elif journal["unix"]:
@@ -119,9 +129,10 @@ class LogReader:
         if klog := _KLOG.match(rest):
             head.at = self._time(head.at, _seconds_of_day(klog))
             head.fatal = klog[1] == "F"
+            head.pid, head.own = klog["pid"], klog["place"].startswith(_PLACES)
             message = rest[klog.end() :]
             facts = list(self._message(head, number, message, line))
-            if not facts and klog[1] == "E" and label_of(message.encode(), 0) is None:
+            if head.kubelet is not False and not facts and klog[1] == "E" and label_of(message.encode(), 0) is None:
                 where = SourceLine(self.file, number, line[:LONGEST_TEXT])
                 facts = [Fact(Kind.ERROR, head.at, head.node, self.file, where, {"error": printable(message, 300)})]
             yield from facts
@@ -129,7 +140,7 @@ class LogReader:
             own = moment(logrus["time"])
             head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
             if OF_K0S.decode() in logrus["rest"]:
-                yield from self._rest(replace(head, known=True), number, unquoted(logrus["msg"]), line)
+                yield from self._rest(replace(head, known=True, kubelet=True), number, unquoted(logrus["msg"]), line)
                 return
             keys = keys_of(logrus["rest"])
             for fact in self._found(head, number, unquoted(logrus["msg"]), None, line):
@@ -163,7 +174,12 @@ class LogReader:
             message = _text(document["MESSAGE"])
             micro = _text(document.get("__REALTIME_TIMESTAMP"))
             yield from self._rest(
-                _Head(_text(document.get("_HOSTNAME")), int(micro) / 1e6 if micro.isdecimal() else None, known=True),
+                _Head(
+                    _text(document.get("_HOSTNAME")),
+                    int(micro) / 1e6 if micro.isdecimal() else None,
+                    known=True,
+                    kubelet=is_kubelet(_text(document.get(name)) for name in _PROGRAMS),
+                ),
                 number,
                 message,
                 message,
@@ -187,11 +203,26 @@ class LogReader:
         where = SourceLine(self.file, number, line[:LONGEST_TEXT])
         self.latest = Fact(Kind.LAST, head.at, sys.intern(head.node), self.file, where, {})
         for found in found_in(message, keys):
+            if head.kubelet is False and found.kind in OF_KUBELETS:
+                continue
             node = head.node or found.fields.get("node", "")
             fields = {name: sys.intern(text) for name, text in found.fields.items()}
+            if found.kind is Kind.FATAL:
+                fields = _origin(head, message, found.fields.get("error", "")) | fields
+            elif found.kind is Kind.START and (head.kubelet or message == "Kubelet version"):
+                fields |= {"own": "yes", "pid": head.pid}
             yield Fact(found.kind, head.at, sys.intern(node), self.file, where, fields)
-        if head.fatal:
-            yield Fact(Kind.FATAL, head.at, head.node, self.file, where, {"error": printable(message, 300)})
+        if head.fatal and head.kubelet is not False:
+            error = printable(message, 300)
+            origin = _origin(head, message, error)
+            yield Fact(Kind.FATAL, head.at, head.node, self.file, where, {"error": error, **origin})
+
+
+def _origin(head: _Head, message: str, error: str) -> dict[str, str]:
+    """Of the end of a process: whether it is a kubelet's, and its number."""
+    named = message in _OWN_MESSAGES or message.startswith(_OWN_BEGINS)
+    own = bool(head.kubelet) or head.own or named or has_own_words(message) or has_own_words(error)
+    return {"own": "yes" if own else "", "pid": head.pid}
 
 
 def newest_first(sample: Sequence[Kept]) -> bool:

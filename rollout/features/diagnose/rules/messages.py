@@ -217,9 +217,14 @@ def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
     if _CGROUP in text:
         yield BareFact(Kind.CGROUP_V1, {"error": text[text.index(_CGROUP) :]})
     if message in ("command failed", "Failed to run kubelet"):
-        yield BareFact(Kind.FATAL, {"error": keys.get("err", "").removeprefix(_RUN)})
+        yield BareFact(Kind.FATAL, _failed(keys.get("err", "")))
     elif message.startswith(("failed to run Kubelet: ", "Failed to run kubelet: ")):
         yield BareFact(Kind.FATAL, {"error": message.partition(": ")[2]})
+
+
+def _failed(error: str) -> dict[str, str]:
+    """Its first words tell that it is a kubelet's; they are no part of the reason."""
+    return {"error": error.removeprefix(_RUN), **({"own": "yes"} if error.startswith(_RUN) else {})}
 
 
 _OLD_SYNC = re.compile(r"Error syncing pod [^ ]{1,64} \(\"[^\"]{1,400}\"\), skipping: ")

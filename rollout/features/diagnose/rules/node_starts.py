@@ -52,13 +52,43 @@ def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     for deaths in _by_node(facts.of(Kind.FATAL)):
         for run in _runs(deaths):
             explained.add((run[0].node, run[0].clock))
-            yield _loop(run, target)
+            yield _loop(run, target) if _is_kubelets(run, facts) else _loop_of_a_program(run)
     exits = [fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/")]
     errors = facts.of(Kind.ERROR)
     for ended in _by_node(exits):
         for run in _runs(ended):
             if (run[0].node, run[0].clock) not in explained:
                 yield _unexplained_loop(run, _last_errors(run, errors))
+
+
+def _is_kubelets(run: Sequence[Fact], facts: Facts) -> bool:
+    """Whether the ends are a kubelet's: by its name or its words, by its starts in the same process or between them, or by its unit."""
+    if all(fact["own"] for fact in run):
+        return True
+    here = (run[0].node, run[0].clock)
+    starts = [
+        each
+        for each in facts.of(Kind.START)
+        if each["own"] and (each.node in ("", here[0]) or not here[0]) and each.clock == here[1]
+    ]
+    pids = {each["pid"] for each in starts} - {"", "0", "1"}
+    if all(fact["pid"] in pids for fact in run):
+        return True
+    between = sorted(fact.where.line for fact in run)
+    if sum(between[0] < each.where.line < between[-1] for each in starts) >= len(run) - 1:
+        return True
+    exits = [each.at or 0.0 for each in facts.of(Kind.EXIT) if (each.node, each.clock) == here]
+    return all(any(-1 <= at - (fact.at or 0.0) <= AHEAD for at in exits) for fact in run)
+
+
+def _loop_of_a_program(run: list[Fact]) -> Finding:
+    """The words are of several programs, and no line names the one that wrote them."""
+    error = printable(run[-1]["error"].strip(": "), 240)
+    cause = f"a program ended {counted(len(run), 'time')}: {error}. Other programs end with the same words, and no line names this one: it may not be the kubelet."
+    fetch = "the name of the program that wrote these lines, or the kubelet's own journal: journalctl -u kubelet"
+    return Finding(
+        "kubelet-crash-loop", Confidence.UNKNOWN, nodes_of(run), since(run), cause, proof(run), fetch_next=fetch
+    )
 
 
 def _last_errors(ends: Sequence[Fact], errors: Iterable[Fact]) -> list[Fact]:

@@ -1,0 +1,42 @@
+"""Which program wrote a line: several share their words. ``command failed`` is of all programs of Kubernetes, ``panic:`` of all of Go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rollout.features.diagnose.rules.facts import Kind
+
+OF_KUBELETS = frozenset({Kind.FATAL, Kind.START, Kind.ERROR, Kind.FLAG, Kind.NODE, Kind.CGROUP_V1, Kind.PLEG})
+"""What a line of another program does not show, whatever its words."""
+_KUBELET = re.compile(
+    r"(?:kubelet|kubelet-wrapper|k3s|k3s-agent|k3s-server|rke2|rke2-agent|rke2-server|kubelite|k0s|k0sworker|k0scontroller)"
+)
+_UNIT = re.compile(r"\(?(?:[\w.@\\-]{0,80}/){0,20}(?:snap\.)?(?P<name>[\w.@-]{1,80}?)(?:\.service|\.exe|\.sh)?\)?")
+_RUNS_ANY = re.compile(
+    r"-|\(?(?:/[\w.-]{1,40}){0,9}/?(?:ba|da|)sh\)?|env|sudo|docker|podman|nerdctl|rkt|runc|hyperkube|unknown|root"
+)
+"""Programs that may run a kubelet or another program, and no name."""
+_OWN_WORDS = re.compile(
+    r"failed to (?:run|parse|validate|load|construct|initiali[sz]e|create|merge) (?:the )?kubelet\b|KubeletConfiguration|kubelet configuration|"
+    r"starting kubernetes: |\"?kubelet (?:exited|panic): |Shutdown request received: ",
+    re.IGNORECASE,
+)
+
+
+def is_kubelet(names: Iterable[str]) -> bool | None:
+    """Whether one of these names of a program is of a kubelet or runs one; ``None``: they do not tell."""
+    told: bool | None = None
+    for name in names:
+        found = _UNIT.fullmatch(name)
+        bare = (found["name"] if found else name).removeprefix("microk8s.daemon-").removesuffix("-eks.daemon")
+        if _KUBELET.fullmatch(bare):
+            return True
+        if name and not _RUNS_ANY.fullmatch(name) and "kubelet" not in name:
+            told = False
+    return told
+
+
+def has_own_words(text: str) -> bool:
+    """Whether only a kubelet, or a program that runs one, ends with these words."""
+    return _OWN_WORDS.match(text) is not None or "KubeletConfiguration" in text or "kubelet configuration" in text
