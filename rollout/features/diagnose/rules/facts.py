@@ -59,8 +59,8 @@ class Kind(StrEnum):
     KILLED = auto()  # pod, container, id: StopContainer returned without an error
     DIED = auto()  # pod, id: the kubelet saw that a container had ended
     NAMED = auto()  # pod, container, id: which container an id is
-    TROUBLE = auto()  # id, of, pod, cid (container), by, away: the kubelet cannot go on, see ``troubles``
-    UNMOUNTED = auto()  # of: a volume that the kubelet unmounted
+    TROUBLE = auto()  # id, of, pod, cid (container), by, away, key, backoff: the kubelet cannot go on, see ``troubles``
+    UNMOUNTED = auto()  # of, unique, holder (its pod's uid): a volume that the kubelet unmounted
     STOP_ASKED = auto()  # id, grace, by (the scheme of its ids): the runtime was asked to stop a container
     WAIT_ENDED = auto()  # id, error: the runtime no longer waits for the end of a container
     LAST = auto()  # the last line of a log, whatever it says: until then the log shows what has not happened

@@ -66,8 +66,8 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.KILL, "Killing container ", rf"{_ID}(?P<override>, but using) (?:a )?(?P<grace>-?\d+) second grace period override"),
     (Kind.KILL, "Killing container ", rf"{_ID} with (?:a )?(?P<grace>-?\d+) second grace period"),
     (Kind.KILLED, "Container ", rf"{_ID} exited normally"),
-    (Kind.UNMOUNTED, "UnmountDevice succeeded for volume ", r'"(?P<of>[^"]{1,253})"'),
-    (Kind.UNMOUNTED, "UnmountVolume.TearDown succeeded for volume ", r'"[^"]{1,512}" \(OuterVolumeSpecName: "(?P<of>[^"]{1,253})"'),
+    (Kind.UNMOUNTED, "UnmountDevice succeeded for volume ", r'"(?P<of>[^"]{1,253})"(?: \(UniqueName: "(?P<unique>[^"]{1,512})"\))?'),
+    (Kind.UNMOUNTED, "UnmountVolume.TearDown succeeded for volume ", r'"(?P<unique>[^"]{1,512})" \(OuterVolumeSpecName: "(?P<of>[^"]{1,253})"\)(?: pod "(?P<holder>[^"]{1,253})")?'),
     (Kind.EVICTS, "eviction manager: must evict pod(s) to reclaim ", r"\S+"),
     (Kind.PULL_FAILED, "Pull image ", rf"{_IMAGE} failed: (?P<error>.*)"),
     (Kind.START, "Version: ", r"(?P<version>v?1\.\d+\.\d+\S*)"),
@@ -134,7 +134,7 @@ _SYNC = re.compile(
     r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?P<reason>ErrImagePull|ImagePullBackOff|RegistryUnavailable|SignatureValidationFailed): (?P<error>.*)'
 )
 _BACK_OFF_IMAGE = re.compile(r'Back-off pulling image [\\"]*(?P<image>[^\\"]+)')
-_OLD_POD = re.compile(r'\("(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\(')
+_OLD_POD = re.compile(r'\("(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\((?P<uid>[\w-]{0,64})')
 _STATUS = re.compile(r"\{Name:(?P<container>[\w.-]+) State:(?:(?!\{Name:).)*?ContainerID:\w+://(?P<id>[0-9a-f]+)")
 _OLD_STATUS_POD = re.compile(r'Status for pod "(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\(')
 _OLD_EVENT = re.compile(
@@ -251,7 +251,11 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
     error = keys.get("err", "") or message
     old = _OLD_POD.search(message)
     pod = keys.get("pod", "") or (f"{old['namespace']}/{old['name']}" if old else "")
-    troubles = [_trouble(trouble, pod) for trouble in troubles_in(_OLD_SYNC.sub("", error))]
+    told = _OLD_SYNC.sub("", error)
+    troubles = [_trouble(trouble, pod) for trouble in troubles_in(told)]
+    uid = keys.get("podUID", "") or (old["uid"] if old else "")
+    if uid and told.startswith("error killing pod: "):  # the pod ends, so its containers do not start again
+        troubles = [BareFact(each.kind, {**each.fields, "key": uid}) for each in troubles]
     yield from troubles
     if troubles:
         return

@@ -18,6 +18,7 @@ _BACK_OFF = re.compile(r'Back-off pulling image "(?P<image>[^"]+)"')
 _SCHEDULED = re.compile(r"Successfully assigned \S+ to (?P<node>\S+)")
 _DEFINITION = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
 _SPEC_HASH = re.compile(r"id \w+://(?P<container>[\w.-]+):Container spec hash changed")
+_CREATED = re.compile(r"Created container:? (?P<container>[\w.-]{1,253})")
 _REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
 
 
@@ -44,6 +45,8 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
     yield from (BareFact(Kind.TROUBLE, {**trouble.fields, "pod": pod, "cid": ""}) for trouble in troubles)
     if troubles:
         return
+    if reason == "Created" and (made := _CREATED.fullmatch(message)):
+        about["container"] = container or made["container"]
     if (simple := _SIMPLE.get(reason)) is not None:
         yield BareFact(simple, about)
         return

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rollout.core.text.terminal import counted, seconds_text
-from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
-from rollout.features.diagnose.rules.finding import Confidence, Finding, clock_text, nodes_of, proof, since
+from rollout.features.diagnose.rules.facts import AGES, Fact, Facts, Kind
+from rollout.features.diagnose.rules.finding import Confidence, Finding, clock_text, go_seconds, nodes_of, proof, since
 from rollout.features.diagnose.rules.pulls import full_name
-from rollout.features.diagnose.rules.troubles import MOUNTED, NOT_KILLED, NOT_STOPPED, RESERVED, RUNTIME
+from rollout.features.diagnose.rules.troubles import MOUNTED, NOT_KILLED, NOT_STOPPED, RESERVED, RUNTIME, volume_key
 
 LASTS = 120.0
 """Seconds from the first to the last report, from which it counts: the kubelet tries again every few seconds up to two minutes."""
@@ -19,66 +20,134 @@ OFTEN = 3
 STARTS = 30.0
 """Seconds from which a runtime is down for a kubelet before 1.13, which reports it at each start as well."""
 APART = 600.0
-"""Seconds between two calls that failed, beyond which the runtime may have answered in between."""
+"""Seconds between two reports, beyond which it may have succeeded in between: almost five times the longest back-off, 2 m 2 s."""
 
 
 @dataclass(slots=True)
-class _Container:
-    """What the log shows of the containers: their pods and names by id, when each was told to end, and when it ended."""
+class _Containers:
+    """What the log shows of the containers: their pods and names by id, the ids by pod and name, and when each was told to end."""
 
     names: dict[str, tuple[str, str]] = field(default_factory=dict)
-    kills: dict[tuple[str, str], Fact] = field(default_factory=dict)
-    ended: dict[tuple[str, str], Fact] = field(default_factory=dict)
+    ids: dict[tuple[str, str], list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
+    kills: dict[str, Fact] = field(default_factory=dict)
 
-    def name(self, fact: Fact) -> tuple[str, str]:
-        """Pod and container; the id's beginning where no line has a name."""
-        if fact["cid"] in self.names:
-            return self.names[fact["cid"]]
-        return fact["pod"], fact["of"] or fact["cid"][:12]
+    def identity(self, fact: Fact) -> str:
+        """The container's id; that of the newest container of this name by then, where the line has none; else its name."""
+        ids = self.ids.get((fact["pod"], fact["of"]), [])
+        if fact["cid"] or not ids:
+            return fact["cid"] or f"{fact['key'] or fact['pod']} {fact['of']}"
+        return ids[max(0, bisect_right(ids, _at(fact), key=lambda each: each[0]) - 1)][1]
+
+    def name(self, identity: str, fact: Fact) -> str:
+        """The container's name; the id's beginning where no line has one."""
+        return self.names.get(identity, ("", ""))[1] or fact["of"] or identity[:12]
 
 
 def repeated_findings(facts: Facts) -> Iterator[Finding]:
-    """One for each node, trouble, and container, sandbox or volume."""
-    known = _containers(facts)
-    together: dict[tuple[str, str, str, str, str], list[Fact]] = defaultdict(list)
+    """One for each node, trouble, and container, sandbox or volume: of its last run of tries that lasted."""
+    known, ends = _containers(facts), _Ends(facts)
+    together: dict[tuple[str, str, str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.TROUBLE):
-        pod, of = (
-            known.name(fact)
-            if fact["id"] == NOT_KILLED
-            else (fact["pod"] if fact["id"] == NOT_STOPPED else "", fact["of"])
-        )
-        together[fact.node, fact.clock, fact["id"], pod, "" if fact["id"] == RUNTIME else of].append(fact)
-    for (node, clock, id_, pod, of), lines in together.items():
+        together[fact.node, fact.clock, fact["id"], _identity(fact, known)].append(fact)
+    for (node, clock, id_, identity), lines in together.items():
         if id_ == RUNTIME:
-            yield from _runtime(facts, node, clock, lines)
-        elif all(line["by"] == "status" for line in lines):
-            yield replace(_finding(id_, of, lines, None), confidence=Confidence.LIKELY, fetch_next=_LAST_ONLY)
-        elif _at(lines[-1]) - _at(lines[0]) >= LASTS or max(line.times for line in lines) >= OFTEN:
-            told = _told_to_end(known, pod, of) if id_ == NOT_KILLED else None
-            yield _finding(id_, of, lines, told, known.ended.get((pod, of)))
+            yield from _runtime(facts, ends, node, clock, lines)
+            continue
+        of = known.name(identity, lines[0]) if id_ == NOT_KILLED else lines[0]["of"]
+        mine = ends.of(id_, identity, lines)
+        apart = float("inf") if _ends_once(id_, lines) else APART
+        runs = list(_runs([line for line in lines if line.at is not None], [_at(end) for end in mine], apart))
+        lasting = [run for run in runs if _counts(run, _end_of(run, mine))]
+        untimed = [line for line in lines if line.at is None]
+        if lasting:
+            told = known.kills.get(identity) if id_ == NOT_KILLED else None
+            yield _finding(id_, of, lasting[-1], told, _end_of(lasting[-1], mine))
+        elif any(line["by"] == "status" for line in untimed):
+            yield replace(_finding(id_, of, untimed, None), confidence=Confidence.LIKELY, fetch_next=_LAST_ONLY)
+        elif untimed and not runs and max(line.times for line in untimed) >= OFTEN:
+            yield _finding(id_, of, untimed, None)
+
+
+def _identity(fact: Fact, known: _Containers) -> str:
+    """What no other container, sandbox or volume shares: two pods may each have a volume of the same name."""
+    if fact["id"] == NOT_KILLED:
+        return known.identity(fact)
+    if fact["id"] == NOT_STOPPED:
+        return f"{fact['pod']} {fact['of']}"
+    return "" if fact["id"] == RUNTIME else fact["key"] or fact["of"]
+
+
+def _ends_once(id_: str, lines: Sequence[Fact]) -> bool:
+    """Whether the identity is of one thing that ends once, so that a later failure shows that it had not ended: an id, a pod's own mount."""
+    if id_ == NOT_KILLED:
+        return any(line["cid"] or line["key"] for line in lines)
+    return id_ in (NOT_STOPPED, RESERVED) or " " in lines[0]["key"]
+
+
+def _counts(run: Sequence[Fact], end: Fact | None) -> bool:
+    """Whether the tries of a run failed for long: by their times, by the back-off that they reached, or by their number in a table of ages."""
+    lasted = max(_at(run[-1]) - _at(run[0]), *(go_seconds(line["backoff"]) or 0.0 for line in run))
+    often = run[0].clock.startswith(AGES) and max(line.times for line in run) >= OFTEN
+    return lasted >= LASTS or (often and end is None)
+
+
+def _end_of(run: Sequence[Fact], ends: Sequence[Fact]) -> Fact | None:
+    """The first success behind the last report."""
+    at = bisect_left(ends, _at(run[-1]), key=_at)
+    return ends[at] if at < len(ends) else None
+
+
+class _Ends:
+    """What ends each trouble: a fact that only a success leaves."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._by: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+        for fact in facts.of(Kind.KILLED, Kind.DIED, Kind.ENDED):
+            self._add(NOT_KILLED, fact["id"], fact)
+        for fact in facts.of(Kind.UNMOUNTED):
+            self._add(MOUNTED, volume_key(fact["unique"], fact["holder"]) or fact["of"], fact)
+        for fact in facts.of(Kind.RAN):
+            self._add(RESERVED, fact["pod"], fact)
+        self._answers = [
+            fact
+            for fact in facts.of(Kind.VERSION, Kind.RAN, Kind.PULLED, Kind.KILLED, Kind.DIED, Kind.RUNTIME_ENDED)
+            if fact.at is not None and not fact["error"]
+        ]
+
+    def _add(self, id_: str, identity: str, fact: Fact) -> None:
+        if fact.at is not None:
+            self._by[id_, fact.clock, identity].append(fact)
+
+    def of(self, id_: str, identity: str, lines: Sequence[Fact]) -> list[Fact]:
+        """By time. A container that was made ends a reserved name of its own, and that of its pod's sandbox."""
+        clock, first = lines[0].clock, lines[0]
+        if id_ != RESERVED:
+            return self._by.get((id_, clock, identity), [])
+        pod = next((line["pod"] for line in lines if line["pod"]), "")
+        parts = first["of"].split("_")
+        sandbox = parts[0] == pod.rpartition("/")[2] or parts[1:2] == ["POD"]
+        made = self._by.get((id_, clock, pod), []) if pod else []
+        return [fact for fact in made if sandbox or fact["container"] in parts[:2]]
+
+    def answers(self, node: str, clock: str) -> list[Fact]:
+        """What only a runtime that answers leaves, by time."""
+        return [fact for fact in self._answers if fact.clock == clock and fact.node in ("", node)]
 
 
 _LAST_ONLY = "events or the kubelet's log of the pod: its status has the last try only, and the next one may succeed"
 
 
-def _containers(facts: Facts) -> _Container:
-    known = _Container()
+def _containers(facts: Facts) -> _Containers:
+    known = _Containers()
     for fact in facts.of(Kind.NAMED, Kind.HOOK, Kind.KILL, Kind.TROUBLE):
         id_ = fact["cid"] or (fact["id"] if fact.kind is not Kind.TROUBLE else "")
         name = fact["of"] if fact.kind is Kind.TROUBLE else fact["container"]
-        if id_ and name and fact["pod"]:
+        if id_ and name and fact["pod"] and id_ not in known.names:
             known.names[id_] = fact["pod"], name
+            known.ids[fact["pod"], name].append((_at(fact), id_))
         if fact.kind is Kind.KILL:
-            known.kills.setdefault(known.names.get(id_, ("", id_[:12])), fact)
-    for fact in facts.of(Kind.KILLED, Kind.DIED):
-        known.ended[known.names.get(fact["id"], ("", fact["id"][:12]))] = fact
-    for fact in facts.of(Kind.UNMOUNTED):
-        known.ended["", fact["of"]] = fact
+            known.kills.setdefault(id_, fact)
     return known
-
-
-def _told_to_end(known: _Container, pod: str, of: str) -> Fact | None:
-    return known.kills.get((pod, of))
 
 
 def _finding(id_: str, of: str, lines: Sequence[Fact], told: Fact | None, ended: Fact | None = None) -> Finding:
@@ -94,10 +163,17 @@ def _finding(id_: str, of: str, lines: Sequence[Fact], told: Fact | None, ended:
     if told is not None:
         cause += f" The kubelet began to end it at {clock_text(_at(told))}, with a grace period of {told['grace']} s."
     cause += _how_often(lines)
-    over = ended if ended and ended.clock == lines[-1].clock and _at(ended) >= _at(lines[-1]) else None
-    cause += f" It succeeded at {clock_text(_at(over))}." if over else ""
-    shown = proof([*([told] if told else []), *lines, *([over] if over else [])])
+    if backoff := max((go_seconds(line["backoff"]) or 0.0 for line in lines), default=0.0):
+        cause += f" The kubelet waited up to {seconds_text(backoff)} between the tries." if backoff >= LASTS else ""
+    if ended:
+        cause = f"{_until(ended)}{cause} It succeeded at {clock_text(_at(ended))}."
+    shown = proof([*([told] if told else []), *lines, *([ended] if ended else [])])
     return Finding(id_, Confidence.CERTAIN, nodes_of(lines), since(lines), cause, shown, fetch_next=texts.fetch)
+
+
+def _until(end: Fact) -> str:
+    """The beginning of a cause that is over."""
+    return f"over since {clock_text(_at(end))}; until then: "
 
 
 def _how_often(lines: Sequence[Fact]) -> str:
@@ -108,9 +184,11 @@ def _how_often(lines: Sequence[Fact]) -> str:
     return f" Reported {counted(times, 'time')}" + (f" over {seconds_text(lasted)}." if lasted else ".")
 
 
-def _runtime(facts: Facts, node: str, clock: str, lines: Sequence[Fact]) -> Iterator[Finding]:
+def _runtime(facts: Facts, ends: _Ends, node: str, clock: str, lines: Sequence[Fact]) -> Iterator[Finding]:
     """The surest of what the kubelet reports of its runtime; one finding for a node."""
     starts = [_at(start) for start in facts.of(Kind.START) if start.node in ("", node) and start.clock == clock]
+    answers = ends.answers(node, clock)
+    breaks = sorted([*starts, *map(_at, answers)])
     for by, at_least in (
         ("kubelet", 0.0),
         ("brackets", STARTS),
@@ -118,11 +196,12 @@ def _runtime(facts: Facts, node: str, clock: str, lines: Sequence[Fact]) -> Iter
         ("late", LASTS),
         ("status", LASTS),
     ):
-        runs = list(_runs([line for line in lines if line["by"] == by], starts))
+        runs = list(_runs([line for line in lines if line["by"] == by], breaks))
         for at, run in enumerate(runs):
             lasted = _at(run[-1]) - _at(run[0])
             often = max(len(run), *(line.times for line in run))
-            if lasted < at_least or (by in ("socket", "late") and often < OFTEN):
+            least = LASTS if at_least and _end_of(run, answers) else at_least
+            if lasted < least or (by in ("socket", "late") and often < OFTEN):
                 continue
             texts = _TEXTS[RUNTIME]
             calls = ", ".join(dict.fromkeys(line["of"] for line in run if line["of"]))
@@ -132,22 +211,38 @@ def _runtime(facts: Facts, node: str, clock: str, lines: Sequence[Fact]) -> Iter
                 cause += f" The pull of {opened['image']} was under way then."
             if runs[at + 1 :]:
                 cause += f" It was reported again later, last at {clock_text(_at(runs[-1][-1]))}."
+            ended = _end_of(runs[-1], answers)
+            if ended:
+                cause = f"{_until(ended)}{cause} It answered at {clock_text(_at(ended))}."
             sure = Confidence.LIKELY if by in ("late", "status") else Confidence.CERTAIN
-            shown = proof([*([opened] if opened else []), *run, *(later[0] for later in runs[at + 1 :])])
+            later = [*(later[0] for later in runs[at + 1 :]), *([ended] if ended else [])]
+            shown = proof([*([opened] if opened else []), *run, *later])
             yield Finding(RUNTIME, sure, nodes_of(run), since(run), cause, shown, fetch_next=texts.fetch)
             return
 
 
-def _runs(lines: Sequence[Fact], starts: Sequence[float]) -> Iterator[list[Fact]]:
-    """Reports that follow each other within one process of the kubelet."""
+def _runs(lines: Sequence[Fact], breaks: Sequence[float], apart: float = APART) -> Iterator[list[Fact]]:
+    """Reports that follow each other, with no success and no start of a kubelet between them. ``breaks``: their times, in order."""
     run: list[Fact] = []
     for line in lines:
-        if run and (_at(line) - _at(run[-1]) > APART or any(_at(run[-1]) < start <= _at(line) for start in starts)):
+        if run and (_apart(run[-1], line, apart) or _between(breaks, _at(run[-1]), _at(line))):
             yield run
             run = []
         run.append(line)
     if run:
         yield run
+
+
+def _apart(before: Fact, line: Fact, apart: float) -> bool:
+    """Whether too much time lies between. An event that counts has its first and its last time; a back-off that is still long was not reset."""
+    tries = line.times - 1 if line.where == before.where else 1
+    kept_on = min(go_seconds(each["backoff"]) or 0.0 for each in (before, line)) >= LASTS
+    return _at(line) - _at(before) > apart * max(tries, 1) and not kept_on
+
+
+def _between(breaks: Sequence[float], first: float, last: float) -> bool:
+    at = bisect_right(breaks, first)
+    return at < len(breaks) and breaks[at] <= last
 
 
 def _at(fact: Fact) -> float:

@@ -21,16 +21,33 @@ RESERVED, MOUNTED = "container-name-reserved", "volume-not-unmounted"
 
 @dataclass(frozen=True, slots=True)
 class RepeatedTrouble:
-    """``of``: what it is about, by name or id. ``by``: which check or call reports it. ``away``: the runtime's socket does not answer."""
+    """``of``: what it is about, by name or id. ``by``: which check or call reports it. ``away``: the runtime's socket does not answer.
+
+    ``key``: what no other has: of a volume see ``volume_key``, of a container its ending pod's uid. ``backoff``: how long the kubelet waits until the next try, if it says so.
+    """
 
     id: str
     of: str = ""
     by: str = ""
     away: str = ""
+    key: str = ""
+    backoff: str = ""
 
     @property
     def fields(self) -> dict[str, str]:
-        return {"id": self.id, "of": self.of, "by": self.by, "away": self.away}
+        more = {"key": self.key, "backoff": self.backoff}
+        return {
+            "id": self.id,
+            "of": self.of,
+            "by": self.by,
+            "away": self.away,
+            **{name: text for name, text in more.items() if text},
+        }
+
+
+def volume_key(unique: str, pod: str) -> str:
+    """A volume by its unique name, and in one pod where it is that pod's mount; ``""`` where its unique name is not known."""
+    return f"{unique} {pod}".strip() if unique else ""
 
 
 _SOCKET = re.compile(
@@ -45,6 +62,7 @@ _NOT_YET = re.compile(r"\[?container runtime status check may not have completed
 _KILL = re.compile(
     r'failed to "Kill(?P<what>Container|PodSandbox)" for "(?P<of>[\w.-]{1,253})" with Kill(?:Container|PodSandbox)Error: (?P<why>[^\n]{0,4000})'
 )
+_ENDING_POD = re.compile(r'failed to "KillPodSandbox" for "(?P<uid>[\w.-]{1,253})" with KillPodSandboxError: ')
 _GONE = re.compile(
     r'"?rpc error: code = (?:NotFound desc = |Unknown desc = (?:Error response from daemon: )?No such container: )'
 )
@@ -68,6 +86,8 @@ _OPERATION = re.compile(
     r'Operation for ".*" failed\. No retries permitted until .* Error: "?(?P<what>UnmountVolume\.TearDown|UnmountDevice) failed for volume "(?P<of>[^"]+)".*',
     re.DOTALL,
 )
+_VOLUME = re.compile(r' \(UniqueName: "(?P<unique>[^"]{1,512})"\)(?: pod "(?P<pod>[^"]{1,253})")?')
+_BACK_OFF = re.compile(r"\(durationBeforeRetry (?P<backoff>[\dhmsnµ.]{1,20})\)")
 
 
 def troubles_in(error: str) -> Iterator[RepeatedTrouble]:
@@ -81,7 +101,11 @@ def troubles_in(error: str) -> Iterator[RepeatedTrouble]:
         yield RepeatedTrouble(RUNTIME, by="status")
     elif match := _OPERATION.fullmatch(plain):
         gone = "not found in the list of registered CSI drivers" in plain[match.end("of") :]
-        yield RepeatedTrouble(MOUNTED, match["of"], by="driver" if gone else match["what"])
+        volume, waits = _VOLUME.match(plain, match.end("of") + 1), _BACK_OFF.search(plain, 0, match.start("what"))
+        yield RepeatedTrouble(
+            MOUNTED, match["of"], by="driver" if gone else match["what"],
+            key=volume_key(volume["unique"], volume["pod"] or "") if volume else "", backoff=waits["backoff"] if waits else "",
+        )  # fmt: skip
     elif found := _reserved(plain):
         yield found
     else:
@@ -99,12 +123,15 @@ def _kills(plain: str) -> Iterator[RepeatedTrouble]:
     """The first error stands at the beginning, the others of a list behind a comma."""
     before = _BEFORE.match(plain)
     at = before.end() if before else 0
+    pod = _ENDING_POD.search(plain)
     while (match := _KILL.match(plain, at)) is not None:
         own, comma, _ = match["why"].partition(', failed to "Kill')
         away = _SOCKET.search(own)
         if match["what"] == "Container":
             how = "gone" if _GONE.match(own) else "denied" if _DENIED.search(own) else "pod"
-            yield RepeatedTrouble(NOT_KILLED, match["of"], by=how, away=away["socket"] if away else "")
+            yield RepeatedTrouble(
+                NOT_KILLED, match["of"], by=how, away=away["socket"] if away else "", key=pod["uid"] if pod else ""
+            )
         else:
             by = "network" if _NETWORK.match(own) else "pod"
             yield RepeatedTrouble(NOT_STOPPED, match["of"], by=by, away=away["socket"] if away else "")

@@ -131,3 +131,36 @@ def test_the_kubelets_own_word_is_surer_than_its_calls() -> None:
     finding = found(lines(*(klog(at * 30, call, "E") for at in range(6)), down))["runtime-down"]
     assert finding.confidence is Confidence.CERTAIN
     assert "at least 30 s" in finding.cause
+
+
+def test_what_is_over_is_told_as_over() -> None:
+    gone = klog(900, f'"Container exited normally" {NAMED}')
+    assert found(lines(*failed(150), *failed(450), gone))["container-not-killed"].cause.startswith(
+        "over since 09:15:00.0; until then: "
+    )
+    call = f'"ListPodSandbox with filter from runtime service failed" err="{AWAY}" filter="nil"'
+    answered = klog(
+        300, '"Container runtime initialized" containerRuntime="containerd" version="1.7.22" apiVersion="v1"'
+    )
+    cause = found(lines(*(klog(at * 30, call, "E") for at in range(6)), answered))["runtime-down"].cause
+    assert cause.startswith("over since 09:05:00.0; until then: ")
+    assert cause.endswith("It answered at 09:05:00.0.")
+
+
+def test_a_success_between_two_failures_parts_them() -> None:
+    unmounted = 'UnmountVolume.TearDown succeeded for volume "kubernetes.io/nfs/1-data" (OuterVolumeSpecName: "data") pod "1" (UID: "1").'
+    first = UNMOUNT.replace("2m2s", "500ms")
+    assert found(lines(klog(0, first, "E"), klog(1, unmounted), klog(400, first, "E"))) == {}
+    assert "volume-not-unmounted" in found(lines(klog(0, first, "E"), klog(400, first, "E")))
+
+
+def test_a_long_back_off_alone_shows_that_the_tries_failed_for_long() -> None:
+    cause = found(lines(klog(0, UNMOUNT, "E")))["volume-not-unmounted"].cause
+    assert "The kubelet waited up to 2 min 2 s between the tries." in cause
+    assert found(lines(klog(0, UNMOUNT.replace("2m2s", "1m4s"), "E"))) == {}
+
+
+@pytest.mark.parametrize(("apart", "counts"), [(300, True), (3600, False)])
+def test_failures_of_a_name_alone_belong_together_only_if_they_follow_each_other(apart: int, counts: bool) -> None:
+    told = lines(*(klog(at, sync("app", "KillContainerError", AWAY), "E") for at in (0, apart)))
+    assert ("container-not-killed" in found(told)) is counts
