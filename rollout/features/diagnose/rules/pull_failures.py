@@ -11,11 +11,12 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.text.durations import go_format
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.features.diagnose.rules.cut_pulls import CUTS, RISK, Programs, cut_findings, proposed_deadline
-from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
+from rollout.features.diagnose.rules.facts import AGES, Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import (
     Confidence,
     Finding,
     ProposalTarget,
+    clock_text,
     go_seconds,
     nodes_of,
     proof,
@@ -37,6 +38,8 @@ TICK = 12.0
 ONE_FAILURE = 5.0
 """Seconds within which the lines about one failure are written."""
 DEFAULT = 60.0
+LASTS = 120.0
+"""Seconds from the first back-off, from which one that is over counts: a registry that fails once or twice is none."""
 
 
 def deadline_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
@@ -309,11 +312,15 @@ _FETCH_MORE = {
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """An image that the kubelet could not get. ``delays``: its back-offs; ``errors``: its failures, the last one last."""
+    """An image that the kubelet could not get. ``delays``: its back-offs; ``errors``: its failures, the last one last.
+
+    ``over``: what shows that the node had the image later.
+    """
 
     image: str
     delays: tuple[Fact, ...]
     errors: tuple[Fact, ...]
+    over: Fact | None = None
 
     @property
     def error(self) -> str:
@@ -347,9 +354,12 @@ def back_off_findings(facts: Facts, pulls: Sequence[Pull]) -> Iterator[Finding]:
             if failed.delays
             else f"the pull of {image}{of} failed: "
         )
+        if failed.over:
+            over = clock_text(failed.over.at or 0.0)
+            begin = f"over since {over}, when the node had the image; until then the kubelet delayed the pulls of {image}{of}, because the last one failed: "
         yield Finding(
             "image-pull-backoff", judged.sure, nodes_of(lines), since(lines), begin + judged.cause,
-            proof([*lines, *failed.errors[-1:]]), fetch_next=judged.fetch,
+            proof([*lines, *failed.errors[-1:], *([failed.over] if failed.over else [])]), fetch_next=judged.fetch,
         )  # fmt: skip
 
 
@@ -373,15 +383,21 @@ def _failed(facts: Facts) -> Iterator[_Failed]:
             names.setdefault(full_name(fact["image"]), fact["image"])
     for fact in facts.of(Kind.BACK_OFF):
         by_image[fact["image"]].append(fact)
-    for image, lines in by_image.items():
+    done = _done(facts)
+    had = _Had(facts, done)
+    for image, every in by_image.items():
+        left = [line for line in every if had.after(line) is None]
+        lines, over = left or every, None if left else had.after(every[-1])
+        if over is not None and (over.at or 0.0) - min(line.at or 0.0 for line in every) < LASTS:
+            of_image.pop(full_name(image), None)
+            continue  # one of the next tries succeeded
         errors = of_image.pop(full_name(image), []) if image else []
         places = [(line.node, line.clock, line["pod"]) for line in lines]
         told = next((of_pod[place] for place in places if place in of_pod), None)
-        yield _Failed(image, tuple(lines), tuple(errors or ([told] if told else [])))
-    done = _done(facts)
+        yield _Failed(image, tuple(lines), tuple(errors or ([told] if told else [])), over)
     alone = {**of_image, **_of_runtime(facts, {*names} - {*of_image})}
     for name, errors in alone.items():
-        left = [fact for fact in errors if fact.at is None or fact.at > done.get((fact.node, name), float("-inf"))]
+        left = [fact for fact in errors if had.after(fact) is None]
         if left:
             yield _Failed(names[name], (), tuple(left))
 
@@ -395,13 +411,37 @@ def _of_runtime(facts: Facts, wanted: set[str]) -> dict[str, list[Fact]]:
     return found
 
 
-def _done(facts: Facts) -> dict[tuple[str, str], float]:
-    """Node and image → when it was pulled last."""
-    done: dict[tuple[str, str], float] = {}
+def _done(facts: Facts) -> dict[tuple[str, str, str], Fact]:
+    """Node, clock and image → the last pull of it."""
+    done: dict[tuple[str, str, str], Fact] = {}
     for fact in facts.of(Kind.PULLED, Kind.RUNTIME_ENDED):
         if not fact["error"] and fact["image"] and fact.at is not None:
-            done[fact.node, full_name(fact["image"])] = fact.at
+            done[fact.node, _clock(fact), full_name(fact["image"])] = fact
     return done
+
+
+def _clock(fact: Fact) -> str:
+    """Ages are compared with those of their own table only."""
+    return fact.clock if fact.clock.startswith(AGES) else ""
+
+
+class _Had:
+    """When a node had an image: it was pulled, or a container that waited for it was made."""
+
+    def __init__(self, facts: Facts, done: dict[tuple[str, str, str], Fact]) -> None:
+        self._done = done
+        self._made = {
+            (fact.node, _clock(fact), fact["pod"], fact["container"]): fact
+            for fact in facts.of(Kind.RAN)
+            if fact.at is not None and fact["pod"] and fact["container"]
+        }
+
+    def after(self, line: Fact) -> Fact | None:
+        """The fact that shows it, at the time of this line or later."""
+        pulled = self._done.get((line.node, _clock(line), full_name(line["image"]))) if line["image"] else None
+        made = self._made.get((line.node, _clock(line), line["pod"], line["container"]))
+        shown = [fact for fact in (pulled, made) if fact is not None and (fact.at or 0.0) >= (line.at or 0.0)]
+        return min(shown, key=lambda fact: fact.at or 0.0) if shown and line.at is not None else None
 
 
 @dataclass(frozen=True, slots=True)

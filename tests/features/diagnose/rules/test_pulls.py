@@ -362,3 +362,20 @@ def test_a_back_off_without_its_error_is_unknown() -> None:
     (back_off,) = found(event_list([event(0, "BackOff", f'Back-off pulling image "{QUICK}"')])).values()
     assert back_off.confidence is Confidence.UNKNOWN
     assert "Failed events" in back_off.fetch_next
+
+
+def test_a_back_off_is_over_once_the_node_has_the_image() -> None:
+    failed = [
+        *pulls(QUICK, "web-1", 0, 2, "manifest unknown"),
+        event(9, "BackOff", f'Back-off pulling image "{QUICK}"', "web-1"),
+    ]
+    short = [*failed, *pulls(QUICK, "web-1", 20, 30)]
+    assert "image-pull-backoff" not in found(event_list(short))
+    long = [
+        *failed,
+        event(300, "BackOff", f'Back-off pulling image "{QUICK}"', "web-1"),
+        *pulls(QUICK, "web-1", 320, 330),
+    ]
+    assert found(event_list(long))["image-pull-backoff"].cause.startswith("over since ")
+    again = [*short, event(400, "BackOff", f'Back-off pulling image "{QUICK}"', "web-1")]
+    assert found(event_list(again))["image-pull-backoff"].cause.startswith("the kubelet delays ")
