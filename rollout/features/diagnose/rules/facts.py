@@ -38,7 +38,7 @@ class Kind(StrEnum):
     QUEUED = auto()  # pod, container, image: the kubelet wants an image; described: "yes" in a `describe` of the pod
     UNQUEUED = auto()  # image: the kubelet begins the pull, after its own queue
     PULLED = auto()  # pod, container, image, took, waited, size (the last three "" if not printed)
-    PULL_FAILED = auto()  # pod, container, image, error
+    PULL_FAILED = auto()  # pod, container, image, error; sandbox: "yes" if it is the image of the pod's sandbox
     BACK_OFF = auto()  # pod, container, image
     PULL_CUT = auto()  # image, deadline, progress, by: a program cancelled a pull without progress
     PROGRESS = auto()  # image, progress: the state of a pull, printed every 10 s by dockershim

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from rollout.features.diagnose.rules.facts import BareFact, Kind
-from rollout.features.diagnose.rules.pod_events import event_found
+from rollout.features.diagnose.rules.pod_events import event_found, sandbox_image
 from rollout.features.diagnose.rules.troubles import (
+    LONGEST,
     NOT_KILLED,
     RepeatedTrouble,
     runtime_call,
@@ -261,6 +262,8 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
         return
     match = _SYNC.search(error)
     if match is None:
+        if pause := sandbox_image(re.sub(r'(?<!\\)\\{1,64}"', '"', _OLD_SYNC.sub("", error)[:LONGEST])):
+            yield BareFact(Kind.PULL_FAILED, {"pod": pod, "container": "", **pause})
         if any(word in error for word in _HOLDING):
             yield BareFact(Kind.HELD, {"pod": pod})
         return

@@ -45,6 +45,8 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
     yield from (BareFact(Kind.TROUBLE, {**trouble.fields, "pod": pod, "cid": ""}) for trouble in troubles)
     if troubles:
         return
+    if reason == "FailedCreatePodSandBox" and (pause := sandbox_image(message)):
+        yield BareFact(Kind.PULL_FAILED, about | pause)
     if reason == "Created" and (made := _CREATED.fullmatch(message)):
         about["container"] = container or made["container"]
     if (simple := _SIMPLE.get(reason)) is not None:
@@ -54,6 +56,27 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
         if reason == wanted and (match := pattern.search(message)):
             yield BareFact(known, about | {name: text for name, text in match.groupdict().items() if text})
             return
+
+
+_SANDBOX_IMAGE = re.compile(
+    r"(?:failed to get sandbox image |failed pulling image )(?P<image>\"[^\"]{1,512}\"): (?P<error>.{1,4096})",
+    re.DOTALL,
+)
+
+
+def sandbox_image(error: str) -> dict[str, str] | None:
+    """The image of a pod's sandbox that the runtime could not pull, and why: containerd internal/cri/server/sandbox_run.go, dockershim."""
+    begun = _NO_SANDBOX.match(error)
+    match = _SANDBOX_IMAGE.match(error, begun.end()) if begun else None
+    return (
+        {"image": match["image"].strip('"'), "error": match["error"].rstrip('"'), "sandbox": "yes"} if match else None
+    )
+
+
+_NO_SANDBOX = re.compile(
+    r"(?:failed to \"CreatePodSandbox\" for \"[^\"]{1,400}\" with CreatePodSandboxError: \"?)?(?:Failed to create (?:pod sandbox|sandbox for pod \"[^\"]{1,400}\"): )"
+    r"(?:rpc error: code = \w{1,20} desc = )?"
+)
 
 
 def shows_something(reason: str) -> bool:

@@ -430,6 +430,11 @@ class _Had:
 
     def __init__(self, facts: Facts, done: dict[tuple[str, str, str], Fact]) -> None:
         self._done = done
+        self._in_pod = {
+            (fact.node, _clock(fact), fact["pod"]): fact
+            for fact in facts.of(Kind.RAN)
+            if fact.at is not None and fact["pod"]
+        }
         self._made = {
             (fact.node, _clock(fact), fact["pod"], fact["container"]): fact
             for fact in facts.of(Kind.RAN)
@@ -440,6 +445,8 @@ class _Had:
         """The fact that shows it, at the time of this line or later."""
         pulled = self._done.get((line.node, _clock(line), full_name(line["image"]))) if line["image"] else None
         made = self._made.get((line.node, _clock(line), line["pod"], line["container"]))
+        if line["sandbox"]:  # any container of the pod needs it
+            made = self._in_pod.get((line.node, _clock(line), line["pod"]))
         shown = [fact for fact in (pulled, made) if fact is not None and (fact.at or 0.0) >= (line.at or 0.0)]
         return min(shown, key=lambda fact: fact.at or 0.0) if shown and line.at is not None else None
 

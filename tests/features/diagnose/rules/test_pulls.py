@@ -379,3 +379,14 @@ def test_a_back_off_is_over_once_the_node_has_the_image() -> None:
     assert found(event_list(long))["image-pull-backoff"].cause.startswith("over since ")
     again = [*short, event(400, "BackOff", f'Back-off pulling image "{QUICK}"', "web-1")]
     assert found(event_list(again))["image-pull-backoff"].cause.startswith("the kubelet delays ")
+
+
+def test_the_image_of_a_sandbox_is_there_once_a_container_of_the_pod_is_made() -> None:
+    why = 'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox image "reg.example/pause:3.9": failed to pull image: i/o timeout'
+    failed = event(0, "FailedCreatePodSandBox", why, "web-1")
+    assert "reg.example/pause:3.9" in found(event_list([failed]))["image-pull-backoff"].cause
+    assert "image-pull-backoff" not in found(
+        event_list([failed, event(20, "Created", "Created container app", "web-1")])
+    )
+    other = event(20, "Created", "Created container app", "web-2")
+    assert "image-pull-backoff" in found(event_list([failed, other]))
