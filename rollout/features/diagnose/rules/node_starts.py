@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -27,6 +27,9 @@ AHEAD = 5.0
 """Seconds of systemd between the last line of a process and the line about its end. Its time may be a second early: it is in whole seconds."""
 AFTER_START = 120.0
 """Seconds after a start in which a kubelet admits the pods of its node again."""
+
+FIRST_LIST = 30.0
+"""Seconds after a start until a kubelet has received the pods of its node. A pod that it receives alone later is new."""
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\d{3,}|\d+(?:\.\d+)?m?s\b")
 _UNKNOWN_FLAG = re.compile(r"unknown flag: (--[\w-]+)")
@@ -52,6 +55,10 @@ def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     for deaths in _by_node(facts.of(Kind.FATAL)):
         for run in _runs(deaths):
             explained.add((run[0].node, run[0].clock))
+            runs = run[0]["own"] and _runs_since(run, facts)
+            if runs:
+                yield _loop_that_ended(run, runs)
+                continue
             yield _loop(run, target) if _is_kubelets(run, facts) else _loop_of_a_program(run)
     exits = [fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/")]
     errors = facts.of(Kind.ERROR)
@@ -79,6 +86,25 @@ def _is_kubelets(run: Sequence[Fact], facts: Facts) -> bool:
         return True
     exits = [each.at or 0.0 for each in facts.of(Kind.EXIT) if (each.node, each.clock) == here]
     return all(any(-1 <= at - (fact.at or 0.0) <= AHEAD for at in exits) for fact in run)
+
+
+def _runs_since(run: Sequence[Fact], facts: Facts) -> Fact | None:
+    """The registration of the node behind the last end; ``None`` if another end follows."""
+    here, last = (run[0].node, run[0].clock), run[-1].at or 0.0
+    ends = [fact.at or 0.0 for fact in facts.of(Kind.FATAL, Kind.EXIT) if (fact.node, fact.clock) == here]
+    for fact in facts.of(Kind.NODE):
+        at = fact.at or 0.0
+        same = fact.clock == here[1] and (not here[0] or fact.node == here[0])
+        if same and at > last and "uccessfully" in fact.where.text and not any(end > at for end in ends):
+            return fact
+    return None
+
+
+def _loop_that_ended(run: list[Fact], runs: Fact) -> Finding:
+    error = printable(run[-1]["error"].strip(": "), 240)
+    lasted = seconds_text((run[-1].at or 0.0) - (run[0].at or 0.0))
+    cause = f"the kubelet did not start for {lasted}: {counted(len(run), 'attempt')}, each ended by: {error}. It runs again: its node registered later, and no end follows."
+    return Finding("kubelet-crash-loop", Confidence.CERTAIN, nodes_of(run), since(run), cause, proof([*run, runs]))
 
 
 def _loop_of_a_program(run: list[Fact]) -> Finding:
@@ -188,10 +214,26 @@ def _pleg(facts: Facts) -> Iterator[Finding]:
 def _rejected(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     starts = facts.of(Kind.START)
     ran = {(fact["pod"], fact.clock): fact.at or 0.0 for fact in facts.of(Kind.PULLED, Kind.QUEUED)}
+    new: dict[tuple[str, str], list[float]] = defaultdict(list)
+    lists = Counter((fact.where, fact.clock) for fact in facts.of(Kind.ARRIVED))
+    for fact in facts.of(Kind.ARRIVED, Kind.PLACED, Kind.CREATED):
+        # A kubelet that starts receives all its pods in one line: that line makes no pod new.
+        if fact.kind is not Kind.ARRIVED or lists[fact.where, fact.clock] == 1:
+            new[fact["pod"], fact.clock].append(fact.at or 0.0)
+
+    def came(fact: Fact, times: Sequence[float]) -> bool:
+        """Whether the pod came to the node only after the start, once its first list was over."""
+        begun = _latest(times, fact.at or 0.0)
+        return any(begun + FIRST_LIST < at <= (fact.at or 0.0) + 1 for at in new[fact["pod"], fact.clock])
+
     for group in _by_node(facts.of(Kind.REJECTED)):
         here = [fact for fact in starts if fact.node == group[0].node and fact.clock == group[0].clock]
         times = [start.at for start in here if start.at is not None]
-        after = [fact for fact in group if fact.at is not None and _latest(times, fact.at) >= fact.at - AFTER_START]
+        after = [
+            fact
+            for fact in group
+            if fact.at is not None and _latest(times, fact.at) >= fact.at - AFTER_START and not came(fact, times)
+        ]
         known = [
             fact
             for fact in group
@@ -202,7 +244,7 @@ def _rejected(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
             yield _rejection(after, near[-1:], Confidence.CERTAIN, "after a start of the kubelet", target)
         elif known:
             yield _rejection(known, [], Confidence.LIKELY, "although they ran on the node before", target)
-        elif not here:
+        elif not here or any(came(fact, times) for fact in group):
             yield _rejection(group, [], Confidence.UNKNOWN, "by the kubelet", target)
 
 

@@ -281,3 +281,27 @@ def test_an_edited_pod() -> None:
 )
 def test_a_container_that_stops_for_another_reason(message: str) -> None:
     assert found(event_list([event(0, "Killing", message)])) == {}
+
+
+def test_a_new_pod_that_is_rejected_after_a_start_is_not_of_its_readmission() -> None:
+    full = "Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110"
+    told = lines(
+        klog(0, '"Kubelet version" kubeletVersion="v1.31.2"'),
+        klog(95, '"SyncLoop ADD" source="api" pods=["batch/new-1"]'),
+        klog(
+            95, f'"Event occurred" object="batch/new-1" kind="Pod" type="Warning" reason="OutOfpods" message="{full}"'
+        ),
+    )
+    (one,) = found(told).values()
+    assert (one.id, one.confidence, one.proposal) == ("pod-rejected-at-readmission", Confidence.UNKNOWN, "")
+
+
+def test_a_loop_that_is_over_is_told_as_past() -> None:
+    bad = '"command failed" err="failed to run Kubelet: running with swap on is not supported"'
+    ends = [klog(at, bad, "E", "run.go:74") for at in (0, 12, 24)]
+    registered = klog(305, '"Successfully registered node" node="tess-node-0007"')
+    (past,) = found(lines(*ends, registered)).values()
+    assert "did not start for 24 s" in past.cause
+    assert "It runs again" in past.cause
+    (now,) = found(lines(*ends, registered, *(klog(at, bad, "E", "run.go:74") for at in (400, 412, 424)))).values()
+    assert "does not start" in now.cause
