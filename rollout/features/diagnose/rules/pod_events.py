@@ -15,6 +15,11 @@ _PULLED = re.compile(
 _PULLING = re.compile(r'[Pp]ulling image "(?P<image>[^"]+)"')
 _FAILED = re.compile(r'Failed to pull image "(?P<image>[^"]+)": (?P<error>.*)', re.DOTALL)
 _BACK_OFF = re.compile(r'Back-off pulling image "(?P<image>[^"]+)"')
+_NO_NAME = re.compile(
+    r'Failed to apply default image tag "(?P<image>[^"]{1,512})": (?P<error>couldn\'t parse image (?:name|reference) "[^"]{1,512}": invalid reference format.*)',
+    re.DOTALL,
+)
+_NEVER = re.compile(r'Container image "(?P<image>[^"]{1,512})" (?P<error>is not present with pull policy of Never)')
 _SCHEDULED = re.compile(r"Successfully assigned \S+ to (?P<node>\S+)")
 _DEFINITION = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
 _SPEC_HASH = re.compile(r"id \w+://(?P<container>[\w.-]+):Container spec hash changed")
@@ -89,6 +94,8 @@ _EVENTS = (
     ("Pulled", Kind.PULLED, _PULLED),
     ("Failed", Kind.PULL_FAILED, _FAILED),
     ("BackOff", Kind.BACK_OFF, _BACK_OFF),
+    ("InspectFailed", Kind.PULL_FAILED, _NO_NAME),
+    ("ErrImageNeverPull", Kind.PULL_FAILED, _NEVER),
     ("Killing", Kind.CHANGED, _DEFINITION),
     ("Killing", Kind.CHANGED, _SPEC_HASH),
     ("Scheduled", Kind.PLACED, _SCHEDULED),

@@ -22,6 +22,8 @@ class PullCause(StrEnum):
     """Why a pull failed, for people: the end of a sentence that begins with "because"."""
 
     NO_IMAGE = "the registry has no such image or tag"
+    INVALID_NAME = "the image's name in the pod is not a valid one, so no registry is asked"
+    NEVER = "the pod forbids the pull (imagePullPolicy: Never), and the node does not have the image"
     NO_PART = "the host that was asked lacks a manifest or a layer that the image names"
     NO_IMAGE_OR_ACCESS = "the registry has no such repository, or does not show it without other credentials"
     CREDENTIALS = "the registry refuses the credentials, or there are none"
@@ -279,6 +281,8 @@ _FORMS = (
         rf"manifest for {_IMAGE} not found(?:: manifest unknown)?",
         rf"failed to resolve (?:reference|image) {_QUOTED}: not found",
     ),
+    _whole(PullCause.INVALID_NAME, rf"couldn't parse image (?:name|reference) {_QUOTED}: invalid reference format(?:: .*)?"),
+    _whole(PullCause.NEVER, r"is not present with pull policy of Never"),
     _whole(
         PullCause.NO_PART,
         rf"content at {_URL} not found: not found", r"content at \S+ not found: not found",
