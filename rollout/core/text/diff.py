@@ -23,8 +23,10 @@ CONTEXT = 2
 REDACTED = "<redacted>"
 
 _SECRET = re.compile(
-    r"token|password|passwd|secret|auth|certificate-authority-data|private-?key|client-key-data", re.IGNORECASE
+    r"token|password|passwd|secret|auth|certificate-authority-data|private-?key|client-key-data|datastore[-_]endpoint",
+    re.IGNORECASE,
 )
+"""Names of keys with a secret in their value. A datastore's address has its password: k3s, RKE2."""
 _FLAG = re.compile(r"(?P<flag>--[\w.-]+)(?:(?P<sign>=)(?P<value>[^\s\"']*))?")
 """With its value or without: so each flag is looked at once."""
 

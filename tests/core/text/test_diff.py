@@ -42,6 +42,8 @@ def test_bounded() -> None:
     [
         ("+maxPods: 5", "+maxPods: 5"),
         ("+  token: abc", "+  token: <redacted>"),
+        ("+datastore-endpoint: mysql://k3s:pw@tcp(db:3306)/k3s", "+datastore-endpoint: <redacted>"),
+        ("+K3S_DATASTORE_ENDPOINT=mysql://k3s:pw@tcp(db:3306)/k3s", "+K3S_DATASTORE_ENDPOINT= <redacted>"),
         ("-    certificate-authority-data: LS0t", "-    certificate-authority-data: <redacted>"),
         (" authentication:", " authentication:"),
         ("+PASSWORD=abc", "+PASSWORD= <redacted>"),
