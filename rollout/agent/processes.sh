@@ -343,7 +343,10 @@ processes_is_within() { # MOMENT, as `MMDD HH:MM:SS`: not before `l_first`. A wi
   local l_digits moment first
   processes_take_digits "$1" && moment=$l_digits || return 1
   processes_take_digits "$l_first" && first=$l_digits || return 1
-  processes_take_digits "$l_last" && [ "$l_digits" -lt "$first" ] && [ "$moment" -le "$l_digits" ] || [ "$moment" -ge "$first" ]
+  if processes_take_digits "$l_last" && [ "$l_digits" -lt "$first" ] && [ "$moment" -le "$l_digits" ]; then
+    return 0
+  fi
+  [ "$moment" -ge "$first" ]
 }
 
 processes_take_digits() { # MOMENT, as `MMDD HH:MM:SS`: into `l_digits`, a number that begins with 1
