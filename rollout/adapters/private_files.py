@@ -104,13 +104,12 @@ def private_state(folder: Path) -> None:
         raise StateError("journal-unusable", f"{folder}: {exc.strerror}") from exc
 
 
-def remove_if_empty(folder: Path) -> None:
-    """Leave nothing of a journal that could not be made: no empty file, and no folder with nothing in it."""
+def remove_empty_journal(folder: Path) -> None:
+    """Leave no empty file of a journal that could not be made. The folder may be the operator's own: it stays."""
     with suppress(OSError):
         journal = folder / JOURNAL
         if not journal.stat().st_size:
             journal.unlink()
-        folder.rmdir()
 
 
 def check_private(folder: Path) -> None:

@@ -35,7 +35,9 @@ class ProjectOption(click.Option):
         try:
             return super().process_value(ctx, value)
         except click.MissingParameter:
-            raise (no_cluster() if self.name == "cluster" else click.MissingParameter(ctx=ctx, param=self)) from None
+            if self.name != "cluster":
+                raise
+            raise no_cluster() from None
 
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         value, source = super().consume_value(ctx, opts)
@@ -87,7 +89,7 @@ def no_cluster() -> UsageError:
     known = [printable(name, 60) for name in project.clusters()]
     if known:
         several = f" or one of {', '.join(known[1:9])}" if known[1:] else ""
-        hint = f"`--cluster {known[0]}`{several}; `cluster` in rollout.toml sets it for every command"
+        hint = f"`--cluster {known[0]}`{several}; `cluster` in rollout.toml is that of commands that name none"
     else:
         where = "this folder" if project.file is None else printable(str(project.folder), LONGEST_PATH)
         hint = f"{where} has no inventory: run it in the folder of a project, or make one with `rollout init`"

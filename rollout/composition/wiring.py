@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
-from rollout.adapters.private_files import check_private, private_state, remove_if_empty
+from rollout.adapters.private_files import check_private, private_state, remove_empty_journal
 from rollout.composition.kinds import start_times
 from rollout.composition.operators import notice_sender, operator, own_logins
 from rollout.core.text.message_folding import for_all
@@ -340,7 +340,7 @@ class Session:
             return SqlJournal(self.place, self.state, doubt)
         except (OSError, StateError) as exc:
             if is_new:
-                remove_if_empty(self.state)
+                remove_empty_journal(self.state)
             if isinstance(exc, OSError):
                 raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
             raise

@@ -113,7 +113,7 @@ CASES = {
     ),
     "--set without a value": Case((*PLAN, "--set", "maxPods"), ("[bad-override]",)),
     "misspelt option": Case(("plan", "--clustr", "small"), ("--clustr",)),
-    "cluster left out": Case(("plan",), ("no cluster was named (`--cluster small`; `cluster` in rollout.toml sets it for every command) [no-cluster]",)),
+    "cluster left out": Case(("plan",), ("no cluster was named (`--cluster small`; `cluster` in rollout.toml is that of commands that name none) [no-cluster]",)),
     "not a number": Case(("rollback", "r1", "--pace", "fast"), ("'fast' is not a valid float",)),
     # plan files
     "missing plan file": Case(("apply", "q.json", "--yes"), ("q.json: No such file or directory [file-missing]",)),

@@ -121,7 +121,7 @@ def test_the_clusters_of_the_project_are_named(nowhere: Path, capsys: pytest.Cap
         (nowhere / f"inventories/{name}.yaml").write_text("")
     assert run(["verify"]) == 2
     assert (
-        "(`--cluster iad` or one of rno; `cluster` in rollout.toml sets it for every command)"
+        "(`--cluster iad` or one of rno; `cluster` in rollout.toml is that of commands that name none)"
         in capsys.readouterr().err
     )
 

@@ -58,19 +58,15 @@ def may_pass(error: BaseException | None) -> bool:
 
 def reader_of(folder: Path) -> FileReader | None:
     """``None``: the journal in the folder is not of this version's revision, or cannot be opened."""
-    for open_file in (_opened, _opened_read_only):
+    for connect in (sqlite3.connect, _connect_read_only):
         with suppress(sqlite3.Error):
-            connection = open_file(folder / FILE)
+            connection = connect(folder / FILE)
             if connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(REVISIONS[-1],)]:
                 return FileReader(folder, connection)
     return None
 
 
-def _opened(file: Path) -> sqlite3.Connection:
-    return sqlite3.connect(file)
-
-
-def _opened_read_only(file: Path) -> sqlite3.Connection:
+def _connect_read_only(file: Path) -> sqlite3.Connection:
     """Of a file system that SQLite cannot write to, as it must to share a file with a write-ahead log. Without one, the file is whole."""
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:

@@ -155,7 +155,7 @@ def _pods_kept(sight: Sight, baseline: Baseline, since: Since) -> Judged:
 
     A threshold that the change raised above what is free evicts within seconds. Pressure that comes later is the workload's own.
     """
-    is_late = since.seconds > OURS
+    is_late = _is_late(sight, baseline, since)
     ended = [(pod, said) for pod in sight.pods if (said := _ended(pod, baseline)) and not (is_late and _never_ran(pod))]
     evicted = [said for pod, said in ended if pod.reason == EVICTED]
     lost = [said for pod, said in ended if pod.reason != EVICTED]
@@ -171,6 +171,12 @@ def _pods_kept(sight: Sight, baseline: Baseline, since: Since) -> Judged:
     kept = sum(baseline.knew(pod) is not None for pod in sight.pods)
     said = f"{counted(kept, 'pod')} of {len(baseline.pods)} still there, none rejected or evicted"
     return Verdict.PASS, f"{said}; {' and '.join(new)} later than {OURS:g} s after the change" if new else said
+
+
+def _is_late(sight: Sight, baseline: Baseline, since: Since) -> bool:
+    """Whether the change is too long ago to be the cause of what begins now: by the node's own clock, also in a new process."""
+    apart = seconds_between(baseline.lease, sight.lease.renewed) if sight.lease is not None else None
+    return (since.seconds if apart is None else apart) > OURS
 
 
 def _never_ran(pod: Pod) -> bool:
@@ -194,7 +200,7 @@ def _devices_kept(sight: Sight, baseline: Baseline, since: Since) -> Judged:
         return Verdict.UNKNOWN, "the Node reports its devices in a form that is not known"
     if not found and lost and since.seconds <= REGISTERS:
         return Verdict.UNKNOWN, f"{', '.join(lost)}; plugins may take {REGISTERS:g} s to register after a restart"
-    if not found and lost and since.seconds > OURS:
+    if not found and lost and _is_late(sight, baseline, since):
         return (
             Verdict.UNKNOWN,
             f"{', '.join(lost)}, seen later than {OURS:g} s after the change: a plugin may be restarting",

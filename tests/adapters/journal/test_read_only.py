@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.adapters.journal.sqlite_file import _opened_read_only, reader_of
-from rollout.adapters.private_files import remove_if_empty
+from rollout.adapters.journal.sqlite_file import _connect_read_only, reader_of
+from rollout.adapters.private_files import remove_empty_journal
 from rollout.app.ports import RunHeader
 from rollout.core.run.journal_codec import encode_order
 from tests.orders import make_order
@@ -39,7 +39,7 @@ def test_a_look_at_a_read_only_journal_shows_its_run(state: Path, command: str) 
 
 def test_a_file_without_a_log_is_read_without_writing(state: Path) -> None:
     before = sorted(path.name for path in state.iterdir())
-    with closing(_opened_read_only(state / "journal.db")) as connection:
+    with closing(_connect_read_only(state / "journal.db")) as connection:
         assert connection.execute("SELECT run FROM runs").fetchall() == [("r1",)]
     assert sorted(path.name for path in state.iterdir()) == before
 
@@ -47,7 +47,7 @@ def test_a_file_without_a_log_is_read_without_writing(state: Path) -> None:
 def test_a_log_with_events_is_not_passed_over(state: Path) -> None:
     (state / "journal.db-wal").write_bytes(b"events")
     with pytest.raises(sqlite3.OperationalError, match="write-ahead log"):
-        _opened_read_only(state / "journal.db")
+        _connect_read_only(state / "journal.db")
 
 
 def test_no_journal_is_no_reader(tmp_path: Path) -> None:
@@ -55,12 +55,12 @@ def test_no_journal_is_no_reader(tmp_path: Path) -> None:
     assert reader_of(tmp_path) is None
 
 
-def test_an_empty_journal_and_its_folder_are_removed_and_a_full_one_stays(tmp_path: Path, state: Path) -> None:
+def test_an_empty_journal_is_removed_and_its_folder_and_a_full_one_stay(tmp_path: Path, state: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "journal.db").write_bytes(b"")
-    remove_if_empty(empty)
-    assert not empty.exists()
-    remove_if_empty(state)
+    remove_empty_journal(empty)
+    assert list(empty.iterdir()) == []
+    remove_empty_journal(state)
     assert reader_of(state) is not None
-    remove_if_empty(tmp_path / "nowhere")
+    remove_empty_journal(tmp_path / "nowhere")

@@ -92,6 +92,10 @@ def test_pressure_and_evictions_of_later_are_the_workloads_own() -> None:
     verdict, said = judged(pressed, seconds=301.0)
     assert (verdict, said.endswith("; DiskPressure later than 300 s after the change")) == (Verdict.PASS, True)
     lease = Lease("1", "2026-11-20T08:00:00.000000Z")
+    hours_later = replace(pressed, lease=Lease("9", "2026-11-20T12:00:00.000000Z"))
+    assert judged(hours_later, replace(BEFORE, lease=lease))[0] is Verdict.PASS, (
+        "a new process knows it by the node's clock"
+    )
     ran = Container("app", "docker://aaaa", 0, "terminated", since="2026-11-20T12:00:00Z")
     before = replace(BEFORE, lease=lease)
     late = replace(EVICTED, containers=(ran,))

@@ -290,7 +290,8 @@ def _told(fact: Fact) -> str:
 
 
 def _is_own(host: str, image: str) -> bool:
-    return host.partition(":")[0].endswith(registry(full_name(image)).partition(":")[0])
+    own = registry(full_name(image)).partition(":")[0]
+    return f".{host.partition(':')[0]}".endswith(f".{own}")
 
 
 def _done(facts: Facts, costly: _Costly) -> Iterator[Finding]:

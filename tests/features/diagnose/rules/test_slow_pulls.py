@@ -99,6 +99,13 @@ def test_a_registry_of_the_image_is_no_mirror() -> None:
     assert finding.cause.startswith("the host registry-1.docker.io cost 1 pull 30 s")
 
 
+def test_a_mirror_with_a_name_that_ends_like_the_registrys_is_a_mirror() -> None:
+    (finding,) = slow(
+        received(0), next_host(30, "mirror-docker.io", TIMEOUT), stopped(40, 48_495_295, 0), pulled(40, "40s")
+    )
+    assert finding.cause.startswith("the mirror mirror-docker.io cost 1 pull 30 s")
+
+
 def test_an_error_in_an_unknown_form_is_likely() -> None:
     (finding,) = slow(received(0), next_host(30, "mirror.example.com", "it was a bad day"), pulled(40, "40s"))
     assert finding.confidence is Confidence.LIKELY
