@@ -125,7 +125,8 @@ def test_keys_list_gates_and_nodes_and_a_request_is_asked_back(begun: SqlJournal
         found.shows("pause: recorded")
         found.press("q")
         assert found.ends() == 0
-        assert f"run {RUN} goes on without this terminal" in found.text
+        said = f"run {RUN} goes on without this terminal"
+        until(lambda: said in found.text, PATIENCE, said)  # what a terminal has is read by another thread
 
 
 @pytest.mark.process
