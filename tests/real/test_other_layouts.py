@@ -10,6 +10,7 @@ import pytest
 from tests.bed.bed import Bed
 from tests.bed.node import Layout, Node
 from tests.bed.plugin import RealNodes
+from tests.controllers import until
 from tests.places import ROOT
 from tests.real.test_whole_path import PLAYBOOK, Site
 
@@ -33,6 +34,8 @@ def anew(bed: Bed, real_nodes: RealNodes) -> Iterator[Node]:
 def site(folder: Path, bed: Bed, node: Node, layout: Layout, playbook: str, server: str) -> Site:
     node.layout = layout
     bed.renew(node)
+    # It accepts logins before its kubelet runs, and k3s and RKE2 write the kubelet's files at their own start.
+    until(lambda: node.is_up() and node.exec("pgrep", "-x", "kubelet", check=False), 120, f"the kubelet of {node.name}")
     inventory = f"cluster: real\napiServer: v{server}\nnodes:\n  {node.name}: {{}}\n"
     for name, text in (("inventories/real.yaml", inventory), ("playbooks/pulls.yaml", playbook)):
         (folder / name).parent.mkdir()
