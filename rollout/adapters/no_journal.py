@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rollout.app.ports import Holder, Note, RunHeader
 from rollout.core.model.regions import RegionStanding
-from rollout.core.presentation.summary import RunSummary
-from rollout.core.run.events import Request
 from rollout.errors import StateError
+
+if TYPE_CHECKING:
+    from rollout.core.presentation.summary import RunSummary
+    from rollout.core.run.events import Request
 
 
 class NoJournal:

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -25,6 +25,7 @@ from rollout.errors import RolloutError, StateError, UsageError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+    from click.shell_completion import CompletionItem
 
 INTERNAL = 70
 INTERRUPTED = 130
@@ -47,7 +48,7 @@ def _listed(arguments: list[str]) -> Listed | None:
 
 
 class Commands(click.Group):
-    """The commands of the table: only the one that is called is imported, and ``--help`` imports none."""
+    """The commands of the table: only the one that is called is imported; ``--help`` and the completion of a name import none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -55,6 +56,14 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl([(name, listed.line) for name, listed in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell's script asks
+
+        names = [
+            CompletionItem(name, help=listed.line) for name, listed in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         name = OLD_NAMES.get(cmd_name, cmd_name)

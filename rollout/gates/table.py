@@ -14,7 +14,6 @@ from rollout.gates.api_checks.query import ApiCheck, ApiKind
 from rollout.gates.command.query import CommandQuery
 from rollout.gates.page.query import HttpQuery
 from rollout.gates.prometheus.query import PrometheusQuery
-from rollout.gates.steady_nodes.asking import Nodes, connected
 from rollout.gates.steady_nodes.query import SteadyKind, SteadyQuery
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rollout.app.asked_gate import Asker
     from rollout.core.model.ways_in import Probe
     from rollout.core.reading.gate_keys import GateKeys
+    from rollout.gates.steady_nodes.asking import Nodes
 
 QUERIES: Mapping[str, type[GateQuery]] = {
     **dict.fromkeys(get_args(AgentKind), AgentCheck),
@@ -70,6 +70,8 @@ def askers(back_ends: HttpBackEnds | None, nodes: Nodes | None = None) -> Mappin
 
     found: dict[str, Asker] = {CommandQuery.kind: CommandGate}
     if nodes is not None:
+        from rollout.gates.steady_nodes.asking import connected
+
         found[SteadyQuery().kind] = connected(nodes)
     if back_ends is not None:
         from rollout.gates.alertmanager import client as alertmanager

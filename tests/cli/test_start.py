@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.cli.command_table import COMMANDS
-from rollout.cli.main import OLD_NAMES, cli, run
+from rollout.cli.main import COMPLETE, OLD_NAMES, cli, run
 from rollout.cli.registry import registered
 from rollout.core.run.journal_codec import encode_order
 from tests.command_table import FILE, declared, text
@@ -49,6 +50,31 @@ def test_the_list_of_commands_imports_none_of_them(tmp_path: Path) -> None:
     width = max(map(len, COMMANDS)) + 2
     for name, listed in COMMANDS.items():
         assert f"  {name:<{width}}{listed.line}\n" in done.stdout, "on one line, whole"
+
+
+@pytest.mark.process
+def test_to_complete_the_name_of_a_command_imports_none_of_them(tmp_path: Path) -> None:
+    asked = {**os.environ, COMPLETE: "bash_complete", "COMP_WORDS": "rollout pl"}
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS], cwd=tmp_path, env=asked, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "plain,plan\n"
+    loaded = done.stderr.split()
+    modules = {listed.where.partition(":")[0] for listed in COMMANDS.values()} - {"cli.completion"}
+    assert [name for name in loaded if name.removeprefix("rollout.") in modules] == []
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("words", [["status"], ["watch"], ["report"], ["runs"]])
+def test_commands_that_look_at_a_run_know_the_kinds_of_gates_and_import_nothing_about_runtimes(
+    tmp_path: Path, words: list[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    loaded = done.stderr.split()
+    assert "rollout.gates.table" in loaded
+    assert [name for name in loaded if name.startswith(("rollout.kubelet.runtimes", "rollout.kubelet.restarts"))] == []
 
 
 @pytest.mark.process

@@ -23,6 +23,7 @@ from rollout.core.model.inventory import Endpoints
 from rollout.core.model.live import Container, Lease, Pod, Sight
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.text.terminal import counted, printable
+from rollout.kubelet.configuration.quantities import whole
 from rollout.kubelet.node_baseline import (
     ENDED,
     PULL_FAILURES,
@@ -34,7 +35,6 @@ from rollout.kubelet.node_baseline import (
     seconds_between,
     short,
 )
-from rollout.kubelet.restarts.readmission import whole
 
 ApiKind = Literal["nodeReady", "podsKept", "devicesKept", "containersKept", "imagePulls"]
 """The Node is Ready and stays so, and its lease was renewed after the restart; no pod was rejected at re-admission or evicted; no device

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
+from math import ceil
 
 from rollout.core.model.frozen import dataclass
 from rollout.kubelet.configuration.go_values import GoValueError
@@ -49,6 +51,21 @@ def parse(text: str) -> Quantity:
     power = _power(suffix)
     exact = len(digits) + len(fraction) <= 18 and power - len(fraction) >= 0
     return _quantity(number * Fraction(10) ** power, exact=exact)
+
+
+# As the kubelet counts them: whole numbers, rounded up.
+
+
+@lru_cache(maxsize=4096)
+def milli(text: str) -> int:
+    """In thousandths, as ``Quantity.MilliValue``; ``ValueError`` for an invalid quantity."""
+    return ceil(parse(text).amount * 1000)
+
+
+@lru_cache(maxsize=4096)
+def whole(text: str) -> int:
+    """As ``Quantity.Value``; ``ValueError`` for an invalid quantity."""
+    return ceil(parse(text).amount)
 
 
 def _power(suffix: str) -> int:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
-from math import ceil, floor
+from math import floor
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.live import LiveNode
@@ -29,7 +29,7 @@ from rollout.core.model.pods import ContainerRequest, Pairs, PlacedPod, Requirem
 from rollout.core.model.settings import Value
 from rollout.core.text.terminal import counted
 from rollout.kubelet.configuration.go_values import cpus
-from rollout.kubelet.configuration.quantities import parse
+from rollout.kubelet.configuration.quantities import milli, whole
 from rollout.kubelet.restarts.mechanics import device_names
 from rollout.kubelet.values import whole_number
 
@@ -39,21 +39,6 @@ from rollout.kubelet.values import whole_number
 # of two: the sum of its containers, or the most that an init container takes. From 1.28 on a restartable init
 # container counts with the containers, and with each init container after it. Requests of the pod as a whole
 # override that (``spec.resources``; the API has it only where the feature is on).
-
-
-# Kubernetes quantities as whole numbers, rounded up as the kubelet's admission does.
-
-
-@lru_cache(maxsize=4096)
-def milli(text: str) -> int:
-    """In thousandths, as ``Quantity.MilliValue``; ``ValueError`` for an invalid quantity."""
-    return ceil(parse(text).amount * 1000)
-
-
-@lru_cache(maxsize=4096)
-def whole(text: str) -> int:
-    """As ``Quantity.Value``; ``ValueError`` for an invalid quantity."""
-    return ceil(parse(text).amount)
 
 
 RESOURCES = ("cpu", "memory", "ephemeral-storage")

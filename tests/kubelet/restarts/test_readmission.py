@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from rollout.core.model.live import LiveNode
 from rollout.core.model.pods import ContainerRequest, HostPort, PlacedPod, Requirement, Toleration
 from rollout.core.model.settings import Value
+from rollout.kubelet.configuration.quantities import milli, whole
 from rollout.kubelet.restarts import readmission
-from rollout.kubelet.restarts.readmission import Rejected, milli, rejected, whole
+from rollout.kubelet.restarts.readmission import Rejected, rejected
 
 CAPACITY = (("cpu", "4"), ("memory", "8Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110"))
 NODE = LiveNode(
