@@ -19,6 +19,9 @@ from rollout.kubelet.agent.sudo import quiet
 LOOK = 0.25
 """Seconds between two looks for a Ctrl-C."""
 
+INTERRUPTED = 130
+"""The exit code."""
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorCommand:
@@ -109,3 +112,17 @@ def _take(
     so_far.busy.discard(answer.node)
     so_far.results.append(answer)
     heard(answer)
+
+
+def told_once(asked: Callable[[], bool], tell: Callable[[str], None]) -> Callable[[], bool]:
+    """``asked``, with a message when it becomes true."""
+    told = False
+
+    def stopping() -> bool:
+        nonlocal told
+        if asked() and not told:
+            told = True
+            tell("stopping: finishing nodes in flight first; interrupt again to stop at once")
+        return told
+
+    return stopping

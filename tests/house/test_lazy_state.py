@@ -20,7 +20,7 @@ SAFE = {
         "cli/registry.py",
         "REGISTERED",
     ): "filled by a module of commands while it is imported, under Python's lock of imports",
-    ("cli/stopping.py", "told"): "only for a message, asked by one thread",
+    ("app/operator_commands.py", "told"): "only for a message, asked by one thread",
     ("features/sequence/command.py", "refused"): "each thread writes the key of its own cluster",
     ("features/sequence/command.py", "broken"): "append is atomic, and read after the threads' end",
     ("app/emergency_rounds.py", "ended"): "the latest of some times",

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
 
-from rollout.adapters.interrupts import Interrupts
-from rollout.app.node_worker import NodeAccess
-from rollout.app.operator_commands import Commanded, OperatorCommand, bounds_of, run_on_all, shell_line
-from rollout.app.ports import Journal, Note
+from rollout.app.operator_commands import OperatorCommand, shell_line
 from rollout.cli.options import reason_option, session_options
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
-from rollout.cli.stopping import INTERRUPTED, told_once
-from rollout.composition.operators import operator
-from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id
+from rollout.composition.wiring import COMMAND_OUTPUT, Session
 from rollout.core.model.playbook import Limits
 from rollout.core.model.report import CommandResult
-from rollout.core.run.at_once import AtOnce
 from rollout.core.text import documents, durations
-from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
-from rollout.features.exec.words import (
-    CommandResultDocument,
-    command_lines,
-    given_up,
-    not_started,
-    recorded_end,
-    recorded_start,
-)
+from rollout.features.exec.asking import CommandEnd, open_shell, run_command
+from rollout.features.exec.words import CommandResultDocument, command_lines
 
 LONGEST = 24 * 3600.0
 """Seconds that one node may have for a command."""
@@ -67,35 +52,7 @@ def exec_(
     Example: `rollout exec @rack01 --cluster rno -- systemctl is-active kubelet`
     """
     wanted = OperatorCommand(_checked(shell_line(command)), _seconds(timeout), sudo)
-    inventory = session.inventory_or_remembered(cluster)
-    names = select(nodeset, inventory)
-    access, bounds = session.access(inventory, names), bounds_of(inventory, names, in_flight)
-    record = _Record(session.journal(), cluster, f"exec {new_run_id()}")
-    if (holder := record.journal.holder(cluster)) and holder.alive:
-        say(f"WARNING: run {holder.run} is at work on {cluster}; its nodes in flight are not counted here", err=True)
-    record.note(
-        recorded_start(record.name, names, wanted.line, sudo=sudo, seconds=wanted.seconds, reason=session.reason)
-    )
-    output = _Output(json=session.output == "json")
-    return _ended(output, record, _run(session, access, wanted, bounds, output))
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """Where the start and the end of one command are recorded."""
-
-    journal: Journal
-    cluster: str
-    name: str
-
-    def note(self, text: str) -> None:
-        self.journal.note(self.cluster, Note(time.time(), operator(), text))
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    so_far: Commanded
-    interrupted: bool
+    return run_command(session, _Output(json=session.output == "json"), cluster, nodeset, wanted, in_flight).exit_code
 
 
 @dataclass(slots=True)
@@ -105,49 +62,26 @@ class _Output:
     json: bool
     gone: bool = False
 
+    def warn(self, text: str) -> None:
+        say(text, err=True)
+
     def heard(self, result: CommandResult) -> None:
         """A line of JSON at once. Text is printed at the end, folded."""
         if self.json:
-            self.line(documents.line(CommandResultDocument(result)))
+            self._line(documents.line(CommandResultDocument(result)))
 
-    def line(self, text: str) -> None:
+    def ended(self, end: CommandEnd) -> None:
+        for line in () if self.json else command_lines(end.results, end.unstarted, COMMAND_OUTPUT):
+            self._line(line)
+        if end.interrupted:
+            say(f"interrupted; {counted(len(end.unstarted), 'node')} not started", err=True)
+
+    def _line(self, text: str) -> None:
         try:
             if not self.gone:
                 click.echo(text)
         except BrokenPipeError:
             self.gone = True
-
-
-def _run(session: Session, access: NodeAccess, wanted: OperatorCommand, bounds: AtOnce, output: _Output) -> _Outcome:
-    interrupts = Interrupts()
-    interrupts.install()
-    so_far = Commanded(list(access.targets))
-    nodes = session.command_nodes()
-    try:
-        run_on_all(
-            access, nodes, lambda _: wanted, bounds, so_far, stopping=told_once(interrupts.asked), heard=output.heard
-        )
-    except KeyboardInterrupt:  # the second Ctrl-C
-        return _Outcome(so_far, interrupted=True)
-    nodes.close()
-    return _Outcome(so_far, interrupted=interrupts.asked())
-
-
-def _ended(output: _Output, record: _Record, outcome: _Outcome) -> int:
-    """Print and record the results. The exit code."""
-    so_far = outcome.so_far
-    lost, left = [given_up(name) for name in sorted(so_far.busy)], so_far.waiting
-    results = [*so_far.results, *lost]
-    for result in (*lost, *map(not_started, left)):
-        output.heard(result)
-    for line in () if output.json else command_lines(results, left, COMMAND_OUTPUT):
-        output.line(line)
-    if outcome.interrupted:
-        say(f"interrupted; {counted(len(left), 'node')} not started", err=True)
-    record.note(recorded_end(record.name, results, left))
-    if outcome.interrupted:
-        return INTERRUPTED
-    return 0 if all(result.status == 0 for result in results) else 4
 
 
 def _checked(line: str) -> str:
@@ -179,12 +113,4 @@ def ssh(session: Session, node: str, cluster: str) -> int:
     if not sys.stdin.isatty():
         hint = f"`rollout exec {printable(node, 60)} --cluster {printable(cluster, 60)} -- COMMAND` needs no terminal"
         raise UsageError("no-terminal", "a shell needs a terminal as its input", hint=hint)
-    inventory = session.inventory_or_remembered(cluster)
-    name = _only_one(select(node, inventory))
-    return session.interactive_shell(session.access(inventory, (name,)).targets[name])
-
-
-def _only_one(names: Sequence[str]) -> str:
-    if len(names) != 1:
-        raise UsageError("not-one-node", f"{printable(fold(names), 160)} is {counted(len(names), 'node')}, not one")
-    return names[0]
+    return open_shell(session, cluster, node)
