@@ -5,39 +5,171 @@ Everything that a round depends on is in the journal, so that any later process 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
 
-from rollout.app.following import last_that_acted, late_findings, plan_of, replay
+from rollout.app.call import CallPorts, Operator
+from rollout.app.chosen_run import chosen_run
+from rollout.app.following import last_that_acted, late_findings, late_of, plan_of, replay
 from rollout.app.journal_away import AWAY
 from rollout.app.node_gates import AGAIN_READY, NodeGates
-from rollout.app.ports import Clock, Journal, Note, Zones
+from rollout.app.ports import Clock, Journal, Local, Note, Zones
+from rollout.app.revert import RunResult, passed_lines, revert_by_journal, since_by_nodes
+from rollout.app.rollbacks import rollback_order
 from rollout.app.wave_gates import WaveGates, worst
 from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import LateWatch
+from rollout.core.model.playbook import LateWatch, OnLateHarm
 from rollout.core.model.verdict import SEVERITY, SHOWN, Reading, Verdict
+from rollout.core.plans.required_back_ends import needs_of
+from rollout.core.presentation.notices import Notice
 from rollout.core.run.commands import Ask, JudgeWave
 from rollout.core.run.late_watch import (
     WORD_OF,
     LateFindings,
     LateNote,
+    LateStatus,
     LateWord,
     changed_nodes,
     ends_at,
     gap,
     is_watched,
     judge_nodes,
+    late_passed,
     worth_a_note,
 )
 from rollout.core.run.state import NodeState, RunState, Verb
 from rollout.core.text.documents import instant
 from rollout.core.text.terminal import counted
 from rollout.errors import StateError
+from rollout.features.late_watch.words import late_harm, late_unknown
 
 HEARTBEAT = 10.0
 """Seconds between two heartbeats of a watch."""
+
+HARM, NOT_PASSED = 3, 4
+"""Exit codes."""
+
+
+class Notifier(Protocol):
+    """Sends notices to people who do not watch."""
+
+    def tell(self, notice: Notice, state: RunState) -> None: ...
+
+
+class LatePorts(CallPorts, Protocol):
+    """The ports of a call that watches a run after its end."""
+
+    @property
+    def zones(self) -> Zones: ...
+
+    @property
+    def local(self) -> Local: ...
+
+    def notices(self, journal: Journal) -> AbstractContextManager[Sequence[Notifier]]:
+        """None if no address is set."""
+        ...
+
+
+class LateOperator(Operator, Protocol):
+    """The operator, who sees each round."""
+
+    def known(self, run: str, cluster: str, late: LateStatus) -> None:
+        """What the watch of a run knows after a round."""
+        ...
+
+    def result(self, found: RunResult) -> int:
+        """What a rollback has not printed itself; its exit code."""
+        ...
+
+    def journal_away(self, error: StateError) -> None: ...
+
+
+def watch_late(
+    call: LatePorts, operator: LateOperator, run: str, every: float | None, wait: Callable[[float], None]
+) -> int:
+    """Measure the gates of a run (``""``: the newest) again until its watch ends, and act on harm; the exit code.
+
+    ``every``: seconds between two rounds; ``None``: one round. ``wait`` sleeps.
+    """
+    journal = call.past()
+    name = chosen_run(call, journal, run)
+    with watching(journal, name), _watcher(call, journal, name, wait) as watcher:
+        if every is None:
+            return _acted(call, operator, watcher, watcher.round())
+        return watcher.rounds(every, partial(_acted, call, operator, watcher), operator.journal_away)
+
+
+def late_gates_pass(
+    call: LatePorts, operator: LateOperator, journal: Journal, run: str, wait: Callable[[float], None]
+) -> bool:
+    """One round, and what follows from it; whether the gates pass. A process that watches the run has measured them."""
+    try:
+        with watching(journal, run), _watcher(call, journal, run, wait) as watcher:
+            _acted(call, operator, watcher, watcher.round())
+    except StateError as error:
+        if error.reference != "watched-already":
+            raise
+    return late_passed(late_findings(journal, replay(journal, run)))
+
+
+@contextmanager
+def _watcher(call: LatePorts, journal: Journal, run: str, wait: Callable[[float], None]) -> Iterator[LateWatcher]:
+    state, plan, watch = watched_run(journal, run)
+    inventory = call.inventory_or_remembered(state.order.cluster)
+    with call.back_ends(inventory, needs_of(plan)) as backends:
+        lasting = replace(plan, gates=tuple(gate for gate in plan.gates if not gate.asks.compares_readings))
+        waves = WaveGates(run, lasting, call.local, call.clock, backends, call.who)
+        nodes = NodeGates(plan, call.clock, backends)
+        yield LateWatcher(journal, call.clock, run, plan, watch, waves, nodes, call.zones, wait, call.who)
+
+
+def _acted(call: LatePorts, operator: LateOperator, watcher: LateWatcher, measured: LateRound) -> int:
+    """Tell people what is new, roll back if it must be, and show what is known; the exit code."""
+    journal = watcher.journal
+    state = replay(journal, watcher.run)
+    rolls_back = watcher.watch.then is OnLateHarm.ROLLBACK
+    code = 0 if measured.verdict in (Verdict.PASS, None) else NOT_PASSED
+    if measured.harm:
+        code = HARM
+        _tell(call, watcher, late_harm(state, measured.harm, rolls_back=rolls_back))
+        if rolls_back:
+            code = _rolled_back(call, operator, watcher) or HARM
+        else:
+            watcher.end(f"late harm; people were told: {measured.harm}")
+    elif measured.changed and measured.verdict is Verdict.UNKNOWN:
+        _tell(call, watcher, late_unknown(state, measured.evidence))
+    state = replay(journal, watcher.run)
+    late = late_of(journal, state)
+    if late is not None:
+        operator.known(watcher.run, state.order.cluster, late)
+    return code
+
+
+def _tell(call: LatePorts, watcher: LateWatcher, notice: Notice) -> None:
+    with call.notices(watcher.journal) as notifiers:
+        for notifier in notifiers:
+            notifier.tell(notice, replay(watcher.journal, watcher.run))
+
+
+def _rolled_back(call: LatePorts, operator: LateOperator, watcher: LateWatcher) -> int:
+    """By the ordinary way of a rollback, within the limits of the run; the exit code."""
+    watcher.heartbeat()
+    journal = watcher.journal
+    source = replay(journal, watcher.run)
+    inventory = call.inventory_or_remembered(source.order.cluster)
+    chosen, code = frozenset(inventory.nodes), 0
+    with closing(call.nodes()) as nodes:
+        since = since_by_nodes(call, journal, source, inventory, nodes, chosen)
+        order = rollback_order(source, call.new_run_id(), None, inventory, watcher.plan.limits, since, force=False)
+        operator.tell(passed_lines(call, inventory, watcher.plan))
+        if order.nodes:
+            code = operator.result(revert_by_journal(call, journal, source, order, inventory, chosen, since, nodes))
+    watcher.end(f"late harm; run {order.run} rolled it back and ended with exit code {code}")
+    return code
 
 
 def watched_run(journal: Journal, run: str) -> tuple[RunState, Plan, LateWatch]:
