@@ -102,7 +102,8 @@ def apply(
         if plan_file is not None or cluster or playbook or overrides or limit or digest:
             raise UsageError("sequence-alone", "--sequence takes no plan file and no option that makes or selects one")
         from rollout.features.late_watch.command import ask_once
-        from rollout.features.sequence.command import PlanRuns, apply_sequence
+        from rollout.features.sequence.asking import PlanRuns
+        from rollout.features.sequence.command import apply_sequence
 
         runs = PlanRuns(Session.approvals_of, _apply_fresh, _resume_as_is, ask_once)
         return apply_sequence(session, sequence, runs, yes=yes)

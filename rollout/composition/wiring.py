@@ -265,6 +265,15 @@ class Session:
 
         return replace(self, engine=replace(self.engine, patience=ENGINE_PATIENCE))
 
+    def for_cluster(self, cluster: str, reason: str, interrupts: Interruption) -> Session:
+        """The same for one run of a command that starts several together."""
+        return replace(self, label=cluster, reason=reason, interrupts=interrupts)
+
+    def check_workers(self, inventory: Inventory, names: Collection[str]) -> None:
+        """``UsageError``: the zone of a node has no worker. Without an engine no zone needs one."""
+        if self.engine is not None:
+            self.access(inventory, tuple(names))
+
     def in_emergency(self) -> Session:
         """The same, but it never waits for an engine that is away. Then this machine's SSH is used where it may be."""
         if self.engine is None:

@@ -5,16 +5,27 @@ A cluster's run is the newest run that applies exactly its plan. So the same com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Thread
+from typing import Generic, Protocol, Self, TypeVar
 
+from rollout.app.call import CallPorts, Operator
 from rollout.app.following import AWAY_SECONDS, late_findings, replay_if_readable
 from rollout.app.journal_away import AWAY
-from rollout.app.ports import Clock, Journal
+from rollout.app.operator_commands import INTERRUPTED
+from rollout.app.plan_file import check_preflight, preflight_text
+from rollout.app.ports import Clock, Interruption, Journal, Nodes
 from rollout.app.run_list import listed_runs
+from rollout.app.runs import check_not_held, check_nothing_unfinished, check_plan, resumable
+from rollout.core.model.approvals import Approval
+from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.again import plan_again
+from rollout.core.plans.required_back_ends import needs_of
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.facts import MAY_HOLD
@@ -23,16 +34,27 @@ from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
 from rollout.core.run.state import Goal, NodeState, RunState
 from rollout.core.text.terminal import counted
-from rollout.errors import RolloutError, StateError
+from rollout.errors import InputError, Problem, RolloutError, SecondInterruptError, StateError
 from rollout.features.sequence.rules import (
     ClusterProgress,
     ClusterSequence,
     HaltRemedy,
     NextTurn,
     SequencedCluster,
+    StagedCluster,
     Turn,
     next_turn,
 )
+from rollout.features.sequence.words import (
+    SequenceDocument,
+    sequence_document,
+    sequence_exit,
+    sequence_lines,
+    turn_line,
+)
+
+JOIN_SECONDS = 0.2
+"""How long the main thread waits at a time: only between waits does it take an interrupt."""
 
 LOOK_AGAIN = 30.0
 """Seconds between two looks into the journals during a soak."""
@@ -67,6 +89,250 @@ class SequenceTools:
     wait: Callable[[float], None]
     tell: Callable[[NextTurn], None]
     late_pass: Callable[[str], bool]
+
+
+class OpenJournal(Journal, Protocol):
+    def close(self) -> None:
+        """Give its connections back. It can be used again."""
+        ...
+
+
+class SequencePorts(CallPorts, Protocol):
+    """The ports of a call that starts a run in each of several clusters."""
+
+    def journal(self) -> OpenJournal: ...
+
+    def for_cluster(self, cluster: str, reason: str, interrupts: Interruption) -> Self:
+        """The same for the run of one cluster: its lines begin with the cluster's name. ``interrupts``: of the whole call."""
+        ...
+
+    def check_workers(self, inventory: Inventory, names: Collection[str]) -> None:
+        """``UsageError``: the zone of a node has no worker."""
+        ...
+
+
+Ports = TypeVar("Ports", bound=SequencePorts)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRuns(Generic[Ports]):
+    """How one cluster's plan is applied, its run resumed, and its late gates asked: the commands ``apply``, ``resume`` and ``watch-late``.
+
+    ``approvals``: those of a plan from its file, or the error that it may not be applied. ``late_pass``: whether the gates of a run pass.
+    """
+
+    approvals: Callable[[Ports, Plan, Inventory, Path], tuple[Approval, ...]]
+    apply: Callable[[Ports, Nodes, Plan, Inventory, tuple[Approval, ...]], int]
+    resume: Callable[[Ports, Journal, RunState], int]
+    late_pass: Callable[[Ports, Journal, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFiles:
+    """The plan files of a sequence. ``folder``: of the sequence file."""
+
+    folder: Path
+    read: Callable[[Path], Plan]
+
+    def path(self, staged: StagedCluster) -> Path:
+        return self.folder / staged.plan
+
+    def plan(self, staged: StagedCluster) -> Plan:
+        """The plan of a cluster. A wrong one is reported at its place in the sequence file."""
+        path = self.path(staged)
+        try:
+            plan = self.read(path)
+        except InputError as error:
+            raise InputError(tuple(replace(problem, place=staged.place) for problem in error.problems)) from None
+        if plan.cluster != staged.cluster:
+            message = f"{path} is a plan of {plan.cluster}, not of {staged.cluster}"
+            raise InputError((Problem("plan-of-another-cluster", message, staged.place),))
+        return plan
+
+    def plans(self, sequence: ClusterSequence) -> Mapping[str, Plan]:
+        """Cluster → its plan."""
+        return {staged.cluster: self.plan(staged) for staged in sequence.clusters}
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceState:
+    """Where a sequence is, and what happens next."""
+
+    sequence: ClusterSequence
+    clusters: Mapping[str, SequencedCluster]
+    turn: NextTurn
+
+    @property
+    def document(self) -> SequenceDocument:
+        return sequence_document(self.sequence, self.clusters, self.turn)
+
+    @property
+    def is_unfinished(self) -> bool:
+        return sequence_exit(self.clusters, self.turn) is None
+
+    @property
+    def exit_code(self) -> int:
+        """Of ``apply``, which an interrupt alone ends before the sequence has ended."""
+        code = sequence_exit(self.clusters, self.turn)
+        return INTERRUPTED if code is None else code
+
+
+def sequence_state(call: CallPorts, sequence: ClusterSequence, files: PlanFiles) -> SequenceState:
+    """From the journals alone."""
+    clusters = cluster_states(call.past(), files.plans(sequence))
+    return SequenceState(sequence, clusters, next_turn(sequence, clusters, call.clock.now()))
+
+
+def apply_sequence(
+    call: Ports,
+    operator: Operator,
+    sequence: ClusterSequence,
+    files: PlanFiles,
+    runs: PlanRuns[Ports],
+    wait: Callable[[float], None],
+) -> SequenceState:
+    """Carry out a whole sequence. Nothing begins before every plan, its approvals and inventory are checked.
+
+    ``wait`` sleeps. ``SecondInterruptError``: the operator did not wait for the runs.
+    """
+    plans = files.plans(sequence)
+    past = call.past()
+    clusters = cluster_states(past, plans)
+    for staged in sequence.clusters:
+        if clusters[staged.cluster].progress is ClusterProgress.NOT_BEGUN:
+            _checked(call, past, staged, plans[staged.cluster], files, runs)
+    turn = next_turn(sequence, clusters, call.clock.now())
+    for cluster in turn.clusters if turn.turn is Turn.BEGIN else ():
+        if clusters[cluster].run:
+            check_not_held(past, cluster, clusters[cluster].run)
+    if turn.turn in (Turn.HALT, Turn.END):
+        return SequenceState(sequence, clusters, turn)
+    operator.show(sequence_lines(sequence_document(sequence, clusters, turn)))
+    left = [plans[cluster] for cluster, state in clusters.items() if state.progress is not ClusterProgress.DONE]
+    what = f"{counted(sum(len(plan.nodes) for plan in left), 'node')} of {counted(len(left), 'cluster')}"
+    operator.confirm(sequence.name, f"{what} will be changed")
+    with closing(call.journal()) as journal:
+        interrupts = call.interruption()
+        interrupts.install()
+        return _SequenceRun(call, operator, sequence, plans, files, runs, wait, journal, interrupts).carry_out()
+
+
+def _checked(
+    call: Ports, journal: Journal, staged: StagedCluster, plan: Plan, files: PlanFiles, runs: PlanRuns[Ports]
+) -> tuple[Inventory, tuple[Approval, ...]]:
+    """The inventory and the approvals of a cluster, after the checks that ``apply`` makes before it contacts a node."""
+    inventory = call.inventory(staged.cluster)
+    changes = check_plan(plan, inventory, staged.plan, call.jumps(inventory, plan.nodes))
+    preflight = check_preflight(plan, changes)
+    if preflight.refused:
+        raise InputError((Problem("preflight", f"nothing was touched: {preflight_text(preflight)}", staged.place),))
+    check_nothing_unfinished(journal, staged.cluster)
+    call.check_back_ends(inventory, needs_of(plan))
+    call.check_workers(inventory, [name for name in plan.nodes if name not in changes.left])
+    return inventory, runs.approvals(call, plan, inventory, files.path(staged))
+
+
+@dataclass(slots=True)
+class _SequenceRun(Generic[Ports]):
+    """One call of the command: every cluster's run in this process, and what is known of them."""
+
+    call: Ports
+    operator: Operator
+    sequence: ClusterSequence
+    plans: Mapping[str, Plan]
+    files: PlanFiles
+    runs: PlanRuns[Ports]
+    sleep: Callable[[float], None]
+    journal: Journal  # read between runs; each run writes over connections of its own
+    interrupts: Interruption
+    applied: dict[str, float] = field(default_factory=dict)  # cluster that already had its plan → when that was found
+
+    def carry_out(self) -> SequenceState:
+        clock = self.call.clock
+        tools = SequenceTools(clock, self.interrupts.asked, self._wait, self._tell, self._late_pass)
+        try:
+            turn, clusters = carry_out(self.sequence, self._look, lambda names: _together(self._one, names), tools)
+        except KeyboardInterrupt:
+            raise SecondInterruptError from None
+        return SequenceState(self.sequence, clusters, turn)
+
+    def _one(self, cluster: str) -> None:
+        """Apply a cluster's plan or resume its run, to its end.
+
+        Inventory and approvals may have changed in the soak of an earlier stage: they are checked again.
+        """
+        own, journal = self._own(cluster), self.journal
+        run = self._run_of(cluster)
+        if run:
+            with closing(own.journal()) as written:
+                self.runs.resume(own, written, resumable(written, run))
+            return
+        staged = next(staged for staged in self.sequence.clusters if staged.cluster == cluster)
+        plan = self.plans[cluster]
+        if self.files.plan(staged) != plan:
+            message = f"{staged.plan} was replaced since the sequence was confirmed"
+            raise InputError((Problem("plan-replaced", message, staged.place, hint="repeat the command"),))
+        inventory, approvals = _checked(own, journal, staged, plan, self.files, self.runs)
+        with closing(own.nodes()) as nodes:
+            self.runs.apply(own, nodes, plan, inventory, approvals)
+        if not self._run_of(cluster):
+            self.applied[cluster] = self.call.clock.now()
+
+    def _late_pass(self, cluster: str) -> bool:
+        return self.runs.late_pass(self._own(cluster), self.journal, self._run_of(cluster))
+
+    def _own(self, cluster: str) -> Ports:
+        why = f"sequence {self.sequence.name}"
+        reason = f"{self.call.reason} ({why})" if self.call.reason else why
+        return self.call.for_cluster(cluster, reason, self.interrupts)
+
+    def _run_of(self, cluster: str) -> str:
+        return cluster_states(self.journal, {cluster: self.plans[cluster]})[cluster].run
+
+    def _look(self) -> Mapping[str, SequencedCluster]:
+        states = cluster_states(self.journal, self.plans)
+        return {name: _as_applied(state, self.applied.get(name)) for name, state in states.items()}
+
+    def _wait(self, seconds: float) -> None:
+        clock = self.call.clock
+        until = clock.now() + seconds
+        while clock.now() < until and not self.interrupts.asked():
+            self.sleep(min(JOIN_SECONDS, seconds))
+
+    def _tell(self, turn: NextTurn) -> None:
+        self.operator.tell([turn_line(self.sequence, turn, self.call.clock.now())])
+
+
+def _as_applied(state: SequencedCluster, at: float | None) -> SequencedCluster:
+    """A cluster that already had its plan needs no run. ``at``: when that was found."""
+    return state if at is None or state.run else replace(state, progress=ClusterProgress.DONE, ended=at)
+
+
+def _together(one: Callable[[str], None], clusters: tuple[str, ...]) -> Mapping[str, RolloutError]:
+    """Each cluster on a thread of its own, so that none waits for another. Cluster → why it did not begin or end."""
+    refused: dict[str, RolloutError] = {}
+    broken: list[BaseException] = []
+
+    def guarded(cluster: str) -> None:
+        try:
+            one(cluster)
+        except RolloutError as error:
+            refused[cluster] = error
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            broken.append(error)
+
+    threads = [Thread(target=guarded, args=(cluster,), daemon=True) for cluster in clusters]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        for thread in threads:
+            thread.join(JOIN_SECONDS)
+    if broken:
+        raise broken[0]
+    return refused
+
+
+# Where each cluster is.
 
 
 def cluster_states(journal: Journal, plans: Mapping[str, Plan]) -> Mapping[str, SequencedCluster]:
@@ -206,6 +472,9 @@ def _of_ending(listed: ListedRun, summary: RunSummary | None) -> HaltRemedy:
 def _why(listed: ListedRun, halt: str) -> str:
     ended = f"run {listed.run} ended as {listed.state}"
     return f"{ended}: {halt}" if halt else ended
+
+
+# Turn by turn.
 
 
 def carry_out(

@@ -13,6 +13,7 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import Journal, Nodes, RunHeader
+from rollout.cli import terminal
 from rollout.cli.main import run
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
@@ -30,8 +31,8 @@ from rollout.core.run.state import RunState
 from rollout.errors import InputError, Problem, StateError, UsageError
 from rollout.features.regions.client.dask_engine import DaskEngine
 from rollout.features.regions.client.worker import RegionStation
-from rollout.features.sequence import command
-from rollout.features.sequence.command import PlanRuns, apply_sequence
+from rollout.features.sequence.asking import PlanRuns
+from rollout.features.sequence.command import apply_sequence
 from tests.app.agents import Agents
 from tests.app.site import held_by_another_process
 from tests.cli.test_plan import INVENTORY, site
@@ -173,7 +174,7 @@ def test_a_sequence_that_was_interrupted_while_it_asked_late_gates_asks_them_aga
 
     asked: list[str] = []
     monkeypatch.setattr(Soaking, "late_pass", ask)
-    monkeypatch.setattr(command, "typed_confirmation", lambda _name, what, **_: asked.append(what))
+    monkeypatch.setattr(terminal, "typed_confirmation", lambda _name, what, **_: asked.append(what))
     assert soaking.go(both) == (0 if passes else 3)
     assert soaking.applied == (["other"] if passes else [])
     assert asked == ["3 nodes of 1 cluster will be changed"], "the first cluster is done"
