@@ -59,6 +59,17 @@ def others_hold(path: Path) -> str:
     return ""
 
 
+NOT_PRIVATE = "own the file, and run `chmod go-w` on it"
+
+
+def not_private(path: Path, descriptor: int) -> str:
+    """As OpenSSH checks its configuration: no group may write the file either. ``""``: it is private."""
+    status = os.fstat(descriptor)
+    if status.st_uid not in (0, os.getuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{path} must belong to you or to root, and must not be writable by others"
+    return others_hold(path)
+
+
 REMEDY = "own the file and each folder above it, and run `chmod o-w` on them"
 
 

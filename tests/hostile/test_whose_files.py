@@ -22,6 +22,7 @@ from rollout.adapters.owners import others_hold
 from rollout.adapters.private_files import private_state, read_password
 from rollout.adapters.ssh.identities import _load
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
+from rollout.adapters.ssh.proxy_lines import ProxyCommands
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.composition.project import project_at
@@ -78,6 +79,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "nodesFrom": ("node_sources._is_script", lambda path: InventoryScripts().ansible(str(path))),
     "ssh_config": ("ssh/ssh_config.Reader._lines", lambda path: SshConfig.read(path, private=True)),
     "ssh_config of --ssh-config": ("ssh/ssh_config.Reader._lines", Resolver.reading),
+    "user's configuration": ("ssh/proxy_lines.ProxyCommands.read", ProxyCommands.read),
     "private key": ("ssh/identities._load", ssh_key),
     "known_hosts": ("ssh/known_hosts._read", lambda path: KnownHostsFiles().of((path,))),
     "signers": ("", lambda path: SshSignatures().people("", str(path))),
@@ -195,6 +197,7 @@ def test_a_file_that_another_user_decides_about_is_refused(
         "sudo password",
         "notices",
         "ssh_config",
+        "user's configuration",
     )
     assert links or private or "uid 12345" in said or "writable by everybody" in said, said
 

@@ -17,6 +17,7 @@ from paramiko.ssh_exception import ChannelException, SSHException
 from rollout.adapters.ssh.handshake import Handshake, OtherKindError
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.limits import Deadline, SshLimits
+from rollout.adapters.ssh.proxy_process import ProxyProcesses
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import CarrierTransport, NodeTransport
 from rollout.adapters.ssh.troubles import CarrierLostError, DroppedError, at_bastion, behind_bastion, carried
@@ -33,8 +34,11 @@ T = TypeVar("T", bound=NodeTransport)
 class Dialer:
     """Connects to nodes and to their bastions."""
 
-    def __init__(self, limits: SshLimits, handshake: Handshake, known_hosts: KnownHostsFiles) -> None:
+    def __init__(
+        self, limits: SshLimits, handshake: Handshake, known_hosts: KnownHostsFiles, programs: ProxyProcesses
+    ) -> None:
         self._limits = limits
+        self._programs = programs
         self._handshake = handshake
         self._known_hosts = known_hosts
         self._gate = threading.BoundedSemaphore(limits.handshakes)
@@ -46,6 +50,7 @@ class Dialer:
 
     def close(self, deadline: Deadline) -> None:
         self._bastions.close(deadline)
+        self._programs.close(deadline)
 
     def _dial(self, endpoint: Endpoint, deadline: Deadline, kind: type[T]) -> tuple[T, Carrier]:
         """Connections that are lost with a bastion's connection are retried over a new one."""
@@ -108,15 +113,20 @@ class Dialer:
 
     def _try(self, endpoint: Endpoint, deadline: Deadline) -> Carrier:
         seconds = endpoint.connect_timeout or self._limits.connect
-        if endpoint.via is None:
-            line: Carrier = connect(endpoint.host, endpoint.port, endpoint.family, deadline.within(seconds))
+        banner = self._limits.banner
+        if endpoint.program:
+            line: Carrier = self._programs.start(endpoint.program, deadline)
+            banner += seconds  # it connects first
+        elif endpoint.via is None:
+            line = connect(endpoint.host, endpoint.port, endpoint.family, deadline.within(seconds))
         else:
             line = self._bastions.tunnel(endpoint, endpoint.via, seconds, deadline)
         try:
-            await_banner(line, deadline.within(self._limits.banner))
+            await_banner(line, deadline.within(banner))
         except RemoteError as error:
+            blame = line.blame()
             line.close()
-            raise carried(error, line.blame()) from None
+            raise carried(error, blame) from None
         except BaseException:
             line.close()
             raise
@@ -297,14 +307,15 @@ class _Bastion:
         carrier.transport.closer.stop(0)
 
 
-def _blame(bastion: Endpoint, carrier: _Carrier) -> str:
+def _blame(bastion: Endpoint, carrier: _Carrier) -> RemoteError | None:
     """Why a connection ended: the previous bastion's error, if that one lost its own connection."""
     if carrier.alive:
-        return ""
-    farewell = carrier.transport.farewell
-    return carrier.line.blame() or f"bastion {bastion} " + (
-        f"ended its connection: {farewell}" if farewell else "lost its connection"
-    )
+        return None
+    farewell, before = carrier.transport.farewell, carrier.line.blame()
+    how = f"ended its connection: {farewell}" if farewell else "lost its connection"
+    if before is not None and before.reference.startswith("bastion-"):
+        return before
+    return RemoteError("bastion-unreachable", f"bastion {bastion} {how}" + (f"; {before.message}" if before else ""))
 
 
 def _ask(transport: CarrierTransport) -> None:

@@ -224,7 +224,7 @@ def _name(certificate: Certificate) -> str:
 def _load(path: Path, public: bytes) -> PKey | str:
     """A private key, or the reason why not ("" for a missing file: default files are often missing)."""
     try:
-        if why := others_hold(path):
+        if why := others_hold(path) or _seen_by_others(path):
             return why
         return PKey.from_path(path)
     except FileNotFoundError:
@@ -237,6 +237,14 @@ def _load(path: Path, public: bytes) -> PKey | str:
         if public[4:7] == HARDWARE.encode():
             return f"{path} is a hardware key; add it to an agent"
         return f"{path} cannot be used: {type(error).__name__}"
+
+
+def _seen_by_others(path: Path) -> str:
+    """As OpenSSH checks a private key: if it is ours, nobody else may read it."""
+    status = path.stat()
+    if status.st_uid == os.getuid() and status.st_mode & 0o077:
+        return f"{path} is a private key that others may read; OpenSSH refuses it, too: run `chmod 600 {path}`"
+    return ""
 
 
 def _public_blob(path: Path) -> bytes:

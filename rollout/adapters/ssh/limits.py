@@ -36,6 +36,7 @@ class SshLimits:
     bastion_rest: float = 5.0
     bastion_probe: float = 3.0  # after a late tunnel: time limit of the bastion's own liveness check
     tunnels: int = 100
+    proxy_commands: int = 64  # programs of ProxyCommand at once: each is a process with three of our file descriptors
     tries: int = 2  # connections dropped before the banner (MaxStartups)
     begin: float = 60.0  # from the start of a shell until it has begun
     greeting: int = 64 * KIB  # what a login shell may print before that

@@ -20,6 +20,7 @@ from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pool import Pool, PooledConnection
+from rollout.adapters.ssh.proxy_process import ProxyProcesses, ProxyWire
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import SessionRefusedError, SshSession, open_channel
 from rollout.adapters.ssh.troubles import carried, detail_of, printable, translate
@@ -71,7 +72,8 @@ class SshNodes:
         self._identities = Identities(lambda key: notice(printable(f"the hardware key {key} may wait for a touch")))
         known = KnownHostsFiles()
         handshake = Handshake(self._identities, known, self._watchdog, self._limits)
-        self._dialer = Dialer(self._limits, handshake, known)
+        programs = ProxyProcesses(self._limits, lambda: self._pool.make_room(_through_program))
+        self._dialer = Dialer(self._limits, handshake, known, programs)
         self._pool = Pool(self._limits.sessions, self._limits.idle, self._watchdog, self._dial)
 
     def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
@@ -138,8 +140,8 @@ class SshNodes:
                 answer, sound = talk(target, link, command, deadline)
                 keep = link.alive and sound
                 # Names the bastion when its connection was lost; the reference stays, the command's end is unknown.
-                blame = link.wire.blame() if answer.reference == "connection-lost" else ""
-                return replace(answer, message=f"{answer.message}: {blame}") if blame else answer
+                blame = link.wire.blame() if answer.reference == "connection-lost" else None
+                return replace(answer, message=f"{answer.message}: {blame.message}") if blame else answer
             finally:
                 self._pool.give_back(target, link, keep=keep)
         except SessionRefusedError:
@@ -203,6 +205,10 @@ class SshNodes:
         transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
         self._accepted[target] = transport.accepted_key
         return PooledConnection(transport, wire)
+
+
+def _through_program(link: PooledConnection) -> bool:
+    return isinstance(link.wire, ProxyWire)
 
 
 def _shell_on(channel: Channel, kind: str, size: tuple[int, int]) -> Channel:

@@ -172,8 +172,17 @@ class Pool:
                 raise RemoteError("closed", "SSH was shut down")
             self._reserved += 1
 
-    def _evict(self) -> bool:
-        idle = [(slot.link.used, target) for target, slot in self._slots.items() if slot.link and not slot.link.users]
+    def make_room(self, which: Callable[[PooledConnection], bool]) -> bool:
+        """Close the longest idle connection of these. Whether there was one."""
+        with self._changed:
+            return self._evict(which)
+
+    def _evict(self, which: Callable[[PooledConnection], bool] = lambda _: True) -> bool:
+        idle = [
+            (slot.link.used, target)
+            for target, slot in self._slots.items()
+            if slot.link and not slot.link.users and which(slot.link)
+        ]
         if not idle:
             return False
         _, target = min(idle, key=lambda entry: entry[0])

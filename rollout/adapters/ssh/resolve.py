@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rollout.adapters.ssh.proxy_lines import ProxyCommands, ProxyWords, jump_of, words_of_config
 from rollout.adapters.ssh.ssh_config import FAMILIES, Settings, SshConfig
 from rollout.adapters.ssh.ssh_keywords import hops
 from rollout.adapters.ssh.troubles import printable
@@ -33,7 +34,6 @@ MOST_BASTIONS = 8  # length of a chain
 REFUSED: dict[str, tuple[frozenset[str], str, str]] = {
     option: (frozenset(harmless), reference, words)
     for option, harmless, reference, words in (
-        ("proxycommand", ("none",), "proxy-command-not-supported", "ProxyCommand is never run; use ProxyJump"),
         ("gssapiauthentication", ("no",), "gssapi-not-supported", "Kerberos (GSSAPIAuthentication) is not supported"),
         (
             "pubkeyauthentication",
@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[frozenset[str], str, str]] = {
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """The address of a node or bastion and its proof of identity. ``key_names`` are its names in known_hosts, the
-    decisive one first, the bare one last. ``via`` is the bastion before it.
+    decisive one first, the bare one last. ``via`` is the bastion before it; ``program`` carries the connection instead.
     """
 
     host: str
@@ -76,6 +76,7 @@ class Endpoint:
     connect_timeout: float | None
     certificates: tuple[Path, ...] = ()
     via: Endpoint | None = None
+    program: ProxyWords = ()
 
     def __str__(self) -> str:
         return printable(self.host if self.port == 22 else f"{self.host}:{self.port}", 120)
@@ -85,9 +86,16 @@ class Resolver:
     """Resolves targets, each once. Thread-safe."""
 
     def __init__(
-        self, config: SshConfig, *, known_hosts: tuple[Path, ...] | None = None, accept_new: bool = False
+        self,
+        config: SshConfig,
+        *,
+        known_hosts: tuple[Path, ...] | None = None,
+        accept_new: bool = False,
+        programs: ProxyCommands | None = None,
     ) -> None:
+        """``programs``: which of ``ProxyCommand`` may be run; none if not given."""
         self._config = config
+        self._programs = programs or ProxyCommands()
         self._known_hosts = known_hosts
         self._accept_new = accept_new
         self._user = _our_name()
@@ -100,10 +108,12 @@ class Resolver:
     def reading(
         cls, ssh_config: Path | None, *, known_hosts: tuple[Path, ...] | None = None, accept_new: bool = False
     ) -> Resolver:
-        """Reads ``ssh_config`` (``~/.ssh/config`` if there is one) now: ``InputError`` when it cannot be used."""
+        """Reads ``ssh_config`` (``~/.ssh/config`` if there is one) and the user's own configuration now: ``InputError``
+        when one cannot be used.
+        """
         own = Path("~/.ssh/config").expanduser()
         config = SshConfig.read(ssh_config or (own if own.exists() else None), private=ssh_config is None)
-        return cls(config, known_hosts=known_hosts, accept_new=accept_new)
+        return cls(config, known_hosts=known_hosts, accept_new=accept_new, programs=ProxyCommands.read())
 
     def resolve(self, target: Target) -> Endpoint:
         """Raises ``RemoteError`` for unsupported options."""
@@ -159,6 +169,7 @@ class Resolver:
             "%r": user,
             "%u": self._user,
         }
+        command, jump = _proxy(settings) if via is None else ("", "none")
         return Endpoint(
             host=host,
             port=port,
@@ -171,11 +182,11 @@ class Resolver:
             identities_only=_text(settings, "identitiesonly", "no") == "yes",
             connect_timeout=float(_text(settings, "connecttimeout", "0")) or None,
             certificates=_paths(settings, "certificatefile", (), tokens),
-            via=via or self._via(settings, tokens, (*behind, target.address)),
+            via=via or self._via(jump, tokens, (*behind, target.address)),
+            program=self._programs.program(command, tokens) if command else (),
         )
 
-    def _via(self, settings: Settings, tokens: Mapping[str, str], behind: tuple[str, ...]) -> Endpoint | None:
-        text = _text(settings, "proxyjump", "none")
+    def _via(self, text: str, tokens: Mapping[str, str], behind: tuple[str, ...]) -> Endpoint | None:
         if text.lower() == "none":
             return None
         text = _expanded(text, {token: tokens[token] for token in ("%h", "%n", "%p", "%r")})
@@ -200,6 +211,15 @@ class Resolver:
                 )
             via = self._endpoint(hop, behind, via)
         return via
+
+
+def _proxy(settings: Settings) -> tuple[str, str]:
+    """The ``ProxyCommand``, or ``""``, and the ``ProxyJump``, or ``none``: of both the config has kept the first."""
+    command = _text(settings, "proxycommand", "none")
+    if command.lower() == "none":
+        return "", _text(settings, "proxyjump", "none")
+    jump = jump_of(words_of_config(command))
+    return (command, "none") if jump is None else ("", jump)
 
 
 def _our_name() -> str:

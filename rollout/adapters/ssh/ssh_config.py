@@ -10,13 +10,12 @@ import glob
 import os
 import re
 import socket
-import stat
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rollout.adapters.owners import REMEDY, others_hold
+from rollout.adapters.owners import NOT_PRIVATE, REMEDY, not_private, others_hold
 from rollout.adapters.ssh.patterns import listed
 from rollout.adapters.ssh.ssh_conditions import (
     HostLine,
@@ -142,7 +141,6 @@ DEEPEST = 16
 MOST_FILES = 1000
 MOST_PROBLEMS = 20
 """Files that include each other are read along every path; this many mistakes are enough to report."""
-OURS_AND_ROOTS = "must belong to you or to root, and must not be writable by others"
 
 
 class Reader:
@@ -181,8 +179,8 @@ class Reader:
                 self._problem("file-not-yours", f"{path}: {why}", hint=REMEDY)
                 return []
             with path.open("rb") as file:
-                if private and (why := _not_private(path, os.fstat(file.fileno()))):
-                    self._problem("ssh-config-not-private", why)
+                if private and (why := not_private(path, file.fileno())):
+                    self._problem("ssh-config-not-private", why, hint=NOT_PRIVATE)
                     return []
                 return file.read().decode("utf-8", "surrogateescape").split("\n")
         except IsADirectoryError:
@@ -244,13 +242,6 @@ class Reader:
 
     def _problem(self, reference: str, message: str, place: Place | None = None, hint: str = "") -> None:
         self.problems.append(Problem(reference, printable(message, 300), place, hint))
-
-
-def _not_private(path: Path, status: os.stat_result) -> str:
-    """As OpenSSH asks for it: no group may write the file either. ``""``: it is private."""
-    if status.st_uid not in (0, os.getuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"{path} {OURS_AND_ROOTS}"
-    return others_hold(path)
 
 
 def _start(line: str) -> str:

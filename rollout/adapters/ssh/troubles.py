@@ -55,6 +55,7 @@ TROUBLES: dict[str, ConnectionTrouble] = {
     "no-channel": ConnectionTrouble(
         "the login succeeded, but the node opened no session", "check MaxSessions and sshd's log on the node"
     ),
+    "proxy-command-failed": ConnectionTrouble("the ProxyCommand did not connect"),
     "too-many-files": ConnectionTrouble("this machine has no file descriptor left", _FILES),
     "no-local-port": ConnectionTrouble("this machine has no address or port left to connect from"),
     "no-thread": ConnectionTrouble("this machine cannot start another thread"),
@@ -80,6 +81,7 @@ def printable(text: str, limit: int = 200) -> str:
 
 REFUSING = frozenset({"connection-refused", "auth-failed", "auth-too-many-keys", "no-channel"})
 OURS = frozenset({"too-many-files", "no-local-port", "no-thread", "closed", "busy", "known-hosts-unreadable"})
+LOST = frozenset({"connection-lost", "handshake-failed"})
 PROHIBITED = 1  # SSH_OPEN_ADMINISTRATIVELY_PROHIBITED
 BEHIND = (  # sshd's reasons for a failed onward connection
     ("refused", "connection-refused"),
@@ -99,6 +101,14 @@ class CarrierLostError(RemoteError):
     """A bastion lost the connection that carried ours, whatever the local symptom: worth a retry."""
 
 
+class ProxyEndedError(RemoteError):
+    """How the program of a ``ProxyCommand`` stands. ``quietly``: it ended with status 0, as when the node hangs up."""
+
+    def __init__(self, message: str, *, quietly: bool) -> None:
+        super().__init__("proxy-command-failed", message)
+        self.quietly = quietly
+
+
 def at_bastion(bastion: object, error: RemoteError) -> RemoteError:
     """An error of the bastion itself, in the form of an error of the node behind it."""
     if error.reference in OURS or error.reference.startswith("bastion-"):
@@ -110,11 +120,21 @@ def at_bastion(bastion: object, error: RemoteError) -> RemoteError:
     return RemoteError(reference, f"bastion {bastion}: {error.message}")
 
 
-def carried(error: RemoteError, blame: str) -> RemoteError:
-    """An error on a connection through a bastion. ``blame``: why the bastion's connection ended, else empty."""
-    if not blame or error.reference in OURS or error.reference.startswith(("bastion-", "host-key-", "host-cert")):
+def carried(error: RemoteError, blame: RemoteError | None) -> RemoteError:
+    """An error on a connection through a bastion or a program. ``blame``: why that one's connection ended, if it did."""
+    if blame is None or error.reference in OURS or error.reference.startswith(("bastion-", "host-key-", "host-cert")):
         return error
-    return CarrierLostError("bastion-unreachable", blame)
+    if isinstance(blame, ProxyEndedError):  # it also ends whenever the node ends the connection
+        return _through_program(error, blame)
+    return CarrierLostError(blame.reference, blame.message)
+
+
+def _through_program(error: RemoteError, blame: ProxyEndedError) -> RemoteError:
+    message = f"{error.message}; {blame.message}"
+    if error.reference == "no-banner":
+        kind = DroppedError if blame.quietly and isinstance(error, DroppedError) else RemoteError
+        return kind(blame.reference, message)
+    return RemoteError(error.reference, message) if error.reference in LOST else error
 
 
 def behind_bastion(bastion: object, node: object, code: int, text: str) -> RemoteError:

@@ -12,6 +12,10 @@ from paramiko.message import Message
 from paramiko.ssh_exception import SSHException
 from paramiko.transport import Transport
 
+from rollout.errors import RemoteError
+
+Blame = Callable[[], RemoteError | None]
+
 
 class Closer:
     """Sends close messages of a bastion's tunnels: sending may block when the bastion hangs, closing must not."""
@@ -53,8 +57,8 @@ class Closer:
 class Tunnel:
     """The part of the socket interface that paramiko and the watchdog use. Closing never blocks and may be repeated."""
 
-    def __init__(self, channel: Channel, closer: Closer, ended: Callable[[], None], blame: Callable[[], str]) -> None:
-        """``ended`` is called once; ``blame``: why the bastion's connection ended; empty while it lives."""
+    def __init__(self, channel: Channel, closer: Closer, ended: Callable[[], None], blame: Blame) -> None:
+        """``ended`` is called once; ``blame``: why the bastion's connection ended; ``None`` while it lives."""
         self.blame = blame
         self.ahead = b""
         self._channel = channel

@@ -22,9 +22,9 @@ QUICKACK = getattr(socket, "TCP_QUICKACK", None)
 
 
 class Carrier(Protocol):
-    """The medium of a connection: a TCP socket, or a tunnel through a bastion. ``ahead`` is read first.
+    """The medium of a connection: a TCP socket, a tunnel through a bastion, or a program. ``ahead`` is read first.
 
-    ``blame`` names the bastion that lost the tunnel's own connection, if any.
+    ``blame`` names the bastion that lost the tunnel's own connection, or how the program stands.
     """
 
     ahead: bytes
@@ -37,7 +37,7 @@ class Carrier(Protocol):
 
     def close(self) -> None: ...
 
-    def blame(self) -> str: ...
+    def blame(self) -> RemoteError | None: ...
 
 
 class Wire(socket.socket):
@@ -50,8 +50,8 @@ class Wire(socket.socket):
 
     ahead = b""
 
-    def blame(self) -> str:
-        return ""
+    def blame(self) -> None:
+        return None
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         """paramiko reads a packet in two small parts: what has arrived is taken from the kernel together."""
@@ -89,13 +89,13 @@ def _open(kind: int, address: tuple[Any, ...], seconds: float) -> Wire:
 
 def look_up(host: str, port: int, family: int, deadline: Deadline) -> list[Address]:
     """Addresses of a host. getaddrinfo has no deadline, so the look-up runs on a thread that may be abandoned."""
-    if _is_literal(host):
+    if is_literal(host):
         return _ask(host, port, family, socket.AI_NUMERICHOST)
     late = told("name-not-known", "no answer in time", at=printable(host))
     return aside(lambda: _ask(host, port, family, 0), deadline.left(), late)
 
 
-def _is_literal(host: str) -> bool:
+def is_literal(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
     except ValueError:

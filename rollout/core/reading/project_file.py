@@ -96,6 +96,15 @@ class ProjectValue:
 
 def read_project(text: str, file: str) -> Mapping[str, ProjectValue]:
     """The values by key. Raises ``InputError`` with every mistake, each with its place."""
+    values = toml_values(text, file)
+    problems = tuple(problem for key, (value, place) in values.items() if (problem := _problem(key, value, place)))
+    if problems:
+        raise InputError(problems)
+    return {key: ProjectValue(str(value), place) for key, (value, place) in values.items()}
+
+
+def toml_values(text: str, file: str) -> Mapping[str, tuple[object, Place]]:
+    """The values of the first level, each with the place of its key. Raises ``InputError`` for a text that is not TOML."""
     try:
         written = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -111,11 +120,7 @@ def read_project(text: str, file: str) -> Mapping[str, ProjectValue]:
     places: dict[str, Place] = {}
     for key, line, column in _places(text):
         places.setdefault(key, Place(file, line, column))
-    values = {key: (value, places.get(key, Place(file, 1, 1))) for key, value in written.items()}
-    problems = tuple(problem for key, (value, place) in values.items() if (problem := _problem(key, value, place)))
-    if problems:
-        raise InputError(problems)
-    return {key: ProjectValue(value, place) for key, (value, place) in values.items()}
+    return {key: (value, places.get(key, Place(file, 1, 1))) for key, value in written.items()}
 
 
 def _problem(key: str, value: object, place: Place) -> Problem | None:

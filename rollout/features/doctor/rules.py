@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rollout.core.model.ways_in import Way
+from rollout.core.reading.user_file import PROXY_COMMANDS, USER_FILE
 from rollout.core.text.terminal import printable
 
 NO_WAY = Way("HOST", "HOST", 22, "USER")
@@ -56,6 +57,12 @@ def _logs_in(to: ToFix) -> str:
 
 _RUN_IT: dict[str, Callable[[ToFix], str]] = {
     "proxy-command-not-supported": lambda to: to.config("ProxyJump BASTION"),
+    "proxy-command-not-allowed": lambda to: (
+        f"in {USER_FILE}: {PROXY_COMMANDS} = ['/PATH/PROGRAM ARGUMENTS']   # the line of ssh_config, if you trust it\n"
+        f"or {to.config('ProxyJump BASTION')}"
+    ),
+    "proxy-command-failed": lambda to: f"ssh -v{to.ssh} true",
+    "bastion-host-key-unknown": lambda to: f"{to.doctor} --accept-new",
     "gssapi-not-supported": lambda to: to.config("GSSAPIAuthentication no"),
     "bastion-loop": lambda to: to.config("ProxyJump none"),
     "name-not-known": lambda to: to.config("HostName ADDRESS"),

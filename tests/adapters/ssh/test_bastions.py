@@ -424,7 +424,7 @@ def test_valid_values_of_proxyjump(tmp_path: Path, text: str, expected: list[str
         ("Host *\n ProxyJump b\n", "bastion-loop"),
         ("Host n1\n ProxyJump a\nHost a\n ProxyJump b\nHost b\n ProxyJump a\n", "bastion-loop"),
         ("Host n1\n ProxyJump b-%C\n", "ssh-option-not-supported"),
-        ("Host n1\n ProxyJump b\nHost b\n ProxyCommand nc %h\n", "proxy-command-not-supported"),
+        ("Host n1\n ProxyJump b\nHost b\n ProxyCommand nc %h\n", "proxy-command-not-allowed"),
     ],
 )
 def test_values_of_proxyjump_that_cannot_be_resolved(tmp_path: Path, text: str, reference: str) -> None:

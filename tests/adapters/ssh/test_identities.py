@@ -108,9 +108,26 @@ def test_a_hardware_key_without_an_agent_is_reported(own_sshd: Sshd, make_nodes:
     held.stop()
     own_sshd.user_key = own_sshd.folder / "id_sk"
     own_sshd.user_key.write_text("a stub\n", encoding="utf-8")
+    own_sshd.user_key.chmod(0o600)
     own_sshd.user_key.with_name("id_sk.pub").write_text(f"{held.public}\n", encoding="utf-8")
     own_sshd.write_ssh_config()
     own_sshd.start()
     answer = make_nodes(own_sshd.ssh_config).run(target(), TRUE)
     assert answer.reference == "auth-failed"
     assert "is a hardware key; add it to an agent" in answer.message
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604])
+def test_a_private_key_that_others_may_read_is_refused_as_openssh_does(
+    own_sshd: Sshd, make_nodes: Make, mode: int
+) -> None:
+    own_sshd.start()
+    own_sshd.user_key.chmod(mode)
+    ssh = ["ssh", "-F", str(own_sshd.ssh_config), "-o", "BatchMode=yes", "n1", "true"]
+    assert subprocess.run(ssh, capture_output=True, check=False).returncode == 255
+    answer = make_nodes(own_sshd.ssh_config).run(target(), TRUE)
+    assert answer.reference == "auth-failed"
+    assert f"chmod 600 {own_sshd.user_key}"[:60] in answer.message
+    own_sshd.user_key.chmod(0o600)
+    assert subprocess.run(ssh, capture_output=True, check=False).returncode == 0
+    assert make_nodes(own_sshd.ssh_config).run(target(), TRUE).status == 0

@@ -225,7 +225,7 @@ def _hash(path: Path) -> None:
     ("option", "reference"),
     [
         ("ProxyJump n1", "bastion-loop"),
-        ("ProxyCommand nc %h %p", "proxy-command-not-supported"),
+        ("ProxyCommand nc %h %p", "proxy-command-not-allowed"),
         ("GSSAPIAuthentication yes", "gssapi-not-supported"),
         ("PKCS11Provider /usr/lib/opensc.so", "ssh-option-not-supported"),
         ("HostName %n", "ssh-config-invalid"),

@@ -103,10 +103,11 @@ def test_a_typed_password_is_not_echoed() -> None:
 @pytest.mark.parametrize(
     ("text", "reference", "says"),
     [
-        ("Host n*\n ProxyCommand touch {made}\n", "proxy-command-not-supported", "n[1-3]: ProxyCommand is never run"),
+        ("Host n*\n ProxyCommand /bin/touch {made}\n", "proxy-command-not-allowed", "n[1-3]: ~/.config/rollout/config.toml does not allow this ProxyCommand"),
+        ("Host n*\n ProxyCommand nc %h %p 2>{made}\n", "proxy-command-not-supported", "n[1-3]: ProxyCommand must be a program with plain arguments: it needs a shell (>)"),
         ("Host n2\n GSSAPIAuthentication yes\n", "gssapi-not-supported", "n2: Kerberos"),
         ("Host n*\n PKCS11Provider /lib/x.so\n", "ssh-option-not-supported", "n[1-3]: PKCS11Provider"),
-        ("Host n*\n ProxyJump b\nHost b\n ProxyCommand x\n", "proxy-command-not-supported", "n[1-3]: ProxyCommand"),
+        ("Host n*\n ProxyJump b\nHost b\n ProxyCommand x\n", "proxy-command-not-allowed", "n[1-3]: ~/.config"),
         ("Host *\n ProxyJump b\n", "bastion-loop", "n[1-3]: ProxyJump is a loop: b -> b; set `ProxyJump none` for the last host"),
         ("Host *\n ProxyJump %h-b\n", "bastion-loop", "n1: ProxyJump never ends: n1 -> n1-b -> n1-b-b"),
         ("Match exec \"touch {made}\"\n User x\n", "ssh-config-not-supported", "Match exec is not supported"),

@@ -1,0 +1,361 @@
+"""The programs of ``ProxyCommand``: each carries one connection on its standard input and output.
+
+A program is started without a shell, in a session of its own: no terminal asks the user in the middle of a run, and a
+signal reaches all that it has started. It gets two socket pairs, so that a program that makes one of its streams
+non-blocking does not change the other one. It ends with its connection: first its input is closed, then it is ended by
+signals. After ``kill -9`` of the controller the watcher does that: a small shell that reads the groups in use from a pipe.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO
+
+from rollout.adapters.ssh.limits import Deadline, SshLimits
+from rollout.adapters.ssh.proxy_lines import ProxyWords, shown
+from rollout.adapters.ssh.troubles import ProxyEndedError, printable, told, translate
+from rollout.adapters.ssh.wire import CHUNK
+from rollout.errors import RemoteError
+
+KEPT = 4096
+"""Bytes of its standard error that are kept: the last ones."""
+SHOWN_LINES = 3
+EXIT = 1.0
+"""Seconds for a program to end by itself once its connection is over, and for its exit status when it has ended that."""
+TERM = 2.0
+"""Seconds after SIGTERM until SIGKILL."""
+TICK = 0.05
+READS = 64
+"""So many pieces of its standard error are taken at a time."""
+
+CANNOT_START = (errno.ENOENT, errno.ENOEXEC, errno.EACCES, errno.ENOTDIR, errno.ELOOP)
+
+WATCHER = """
+groups=' '
+while read -r verb group; do
+  case $verb in
+    began) groups="$groups$group " ;;
+    ended) groups="${groups%% $group *} ${groups#* $group }" ;;
+  esac
+done
+for sign in TERM KILL; do
+  for group in $groups; do kill -s $sign -- "-$group" 2>/dev/null && left=yes; done
+  [ "$sign" = KILL ] || [ -z "$left" ] || sleep 1
+done
+"""
+"""Reads which process groups began and ended. The end of its input is the controller's."""
+
+
+class ProxyWire:
+    """A connection through a program, with the interface of a socket. Closing never blocks and may be repeated."""
+
+    ahead = b""
+
+    def __init__(self, program: ProxyProcess, to: socket.socket, back: socket.socket) -> None:
+        self._program = program
+        self._to = to
+        self._back = back
+
+    def settimeout(self, seconds: float, /) -> None:
+        self._to.settimeout(seconds)
+        self._back.settimeout(seconds)
+
+    def recv(self, size: int, /) -> bytes:
+        if not self.ahead:
+            self.ahead = self._back.recv(max(size, CHUNK))
+            if not self.ahead:
+                self._program.end(by_itself=True)
+        data, self.ahead = self.ahead[:size], self.ahead[size:]
+        return data
+
+    def send(self, data: bytes, /) -> int:
+        return self._to.send(data)
+
+    def shutdown(self, _how: int, /) -> None:
+        for end in (self._to, self._back):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self._program.end()
+
+    def close(self) -> None:
+        self.shutdown(socket.SHUT_RDWR)
+        self._to.close()
+        self._back.close()
+
+    def blame(self) -> ProxyEndedError | None:
+        return self._program.standing()
+
+
+class ProxyProcess:
+    """One running program."""
+
+    def __init__(
+        self, words: ProxyWords, process: subprocess.Popen[bytes], errors: IO[bytes], changed: Callable[[], None]
+    ) -> None:
+        """``errors``: its standard error; ``changed`` is called when its end is asked for."""
+        self.name = shown(words)
+        self.errors = errors
+        self.group = process.pid
+        self._process = process
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._tail = b""
+        self._ending_since: float | None = None
+        self._by_itself = False
+        self._signals = [(EXIT, signal.SIGTERM), (EXIT + TERM, signal.SIGKILL)]
+        self._status: int | None = None
+        self._exited = threading.Event()
+
+    def end(self, *, by_itself: bool = False, at_once: bool = False) -> None:
+        """Ask for its end. The thread of ``ProxyProcesses`` does the rest. ``by_itself``: it has closed its output."""
+        with self._lock:
+            if self._ending_since is None:
+                self._ending_since, self._by_itself = time.monotonic(), by_itself
+            elif not at_once:
+                return
+            if at_once:
+                self._ending_since -= EXIT
+        self._changed()
+
+    @property
+    def ending(self) -> bool:
+        return self._ending_since is not None
+
+    def standing(self) -> ProxyEndedError | None:
+        """How it stands, with the last lines that it printed. ``None``: we have ended it."""
+        if self._ending_since is not None:
+            if not self._by_itself:
+                return None
+            self._exited.wait(EXIT / 2)
+        status = self._look()
+        if status is None:
+            how = "still runs"
+        elif status < 0:
+            how = f"was ended by signal {-status}"
+        else:
+            how = f"ended with exit status {status}"
+        with self._lock:
+            lines = [line for line in self._tail.decode("ascii", "replace").splitlines() if line.strip()]
+        last = "; ".join(printable(line.strip()) for line in lines[-SHOWN_LINES:])
+        return ProxyEndedError(f"the ProxyCommand {self.name} {how}{last and f': {last}'}", quietly=status == 0)
+
+    def hear(self) -> bool:
+        """Take what it printed on standard error. Whether more may come."""
+        for _ in range(READS):
+            try:
+                data = os.read(self.errors.fileno(), 16 * KEPT)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+            if not data:
+                return False
+            with self._lock:
+                self._tail = (self._tail + data)[-KEPT:]
+        return True
+
+    def tend(self, now: float) -> bool:
+        """Whether it has ended after its connection. What it has left running is ended, too."""
+        since = self._ending_since
+        if since is None:
+            return False
+        if self._look() is None:
+            while self._signals and now - since >= self._signals[0][0]:
+                self._send(self._signals.pop(0)[1])
+            return False
+        self.hear()
+        self._exited.set()
+        self._send(signal.SIGKILL)
+        return True
+
+    def bury(self) -> None:
+        """Its number is free for another program now."""
+        self._process.wait()
+        self.errors.close()
+
+    def _look(self) -> int | None:
+        """The exit status, without taking it: until ``bury`` nobody else gets its number."""
+        with self._lock:
+            if self._status is None:
+                try:
+                    found = os.waitid(os.P_PID, self.group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                except ChildProcessError:  # this process was started with SIGCHLD ignored: the system takes the status
+                    self._status = 0
+                else:
+                    if found is not None:
+                        exited = found.si_code == os.CLD_EXITED
+                        self._status = found.si_status if exited else -found.si_status
+            return self._status
+
+    def _send(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.group, number)
+
+
+class ProxyProcesses:
+    """All programs of one ``SshNodes``. Thread-safe."""
+
+    def __init__(self, limits: SshLimits, make_room: Callable[[], bool]) -> None:
+        """``make_room``: closes an idle connection through a program, if there is one."""
+        self._most = limits.proxy_commands
+        self._make_room = make_room
+        self._changed = threading.Condition()
+        self._running: set[ProxyProcess] = set()
+        self._reserved = 0
+        self._starting = threading.Lock()
+        self._selector: selectors.BaseSelector | None = None
+        self._wake: socket.socket | None = None
+        self._woken: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._watcher: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def start(self, words: ProxyWords, deadline: Deadline) -> ProxyWire:
+        """Raises ``RemoteError``."""
+        self._reserve(deadline)
+        try:
+            with self._starting:
+                return self._start(words)
+        finally:
+            with self._changed:
+                self._reserved -= 1
+                self._changed.notify()
+
+    def close(self, deadline: Deadline) -> None:
+        with self._changed:
+            self._closed = True
+            running, thread = list(self._running), self._thread
+            self._changed.notify_all()
+        for program in running:
+            program.end(at_once=True)
+        self._call()
+        if thread is not None:
+            thread.join(max(deadline.left(), TERM + EXIT))
+        if self._watcher is not None and self._watcher.stdin is not None:
+            self._watcher.stdin.close()
+            self._watcher.wait()
+        if self._wake is not None:
+            self._wake.close()
+
+    def _reserve(self, deadline: Deadline) -> None:
+        with self._changed:
+            while not self._closed and len(self._running) + self._reserved >= self._most:
+                left = deadline.left()
+                if not left:
+                    raise RemoteError("busy", f"all {self._most} ProxyCommands are in use")
+                self._changed.release()
+                try:
+                    self._make_room()
+                finally:
+                    self._changed.acquire()
+                if len(self._running) + self._reserved >= self._most:
+                    self._changed.wait(min(left, 1.0))
+            if self._closed:
+                raise RemoteError("closed", "SSH was shut down")
+            self._reserved += 1
+
+    def _start(self, words: ProxyWords) -> ProxyWire:
+        self._begin()
+        to, its_input = socket.socketpair()
+        back, its_output = socket.socketpair()
+        try:
+            process = subprocess.Popen(
+                words,
+                stdin=its_input.fileno(),
+                stdout=its_output.fileno(),
+                stderr=subprocess.PIPE,
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            to.close()
+            back.close()
+            if error.errno in CANNOT_START:
+                raise told("proxy-command-failed", f"cannot start {shown(words)}: {error.strerror}") from None
+            raise translate(error) from None
+        finally:
+            its_input.close()
+            its_output.close()
+        errors = process.stderr
+        if errors is None:
+            raise LookupError("a program without standard error")
+        os.set_blocking(errors.fileno(), False)
+        program = ProxyProcess(words, process, errors, self._call)
+        self._announce("began", program)
+        with self._changed:
+            self._running.add(program)
+            closed = self._closed
+        self._call()
+        if closed:
+            program.end(at_once=True)
+        return ProxyWire(program, to, back)
+
+    # Its thread: standard error, and the ends.
+
+    def _begin(self) -> None:
+        if self._thread is not None:
+            return
+        self._watcher = subprocess.Popen(
+            ["/bin/sh", "-c", WATCHER],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
+        )  # fmt: skip
+        self._wake, self._woken = socket.socketpair()
+        self._wake.settimeout(0)
+        self._woken.settimeout(0)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._run, name="ssh-proxies", daemon=True)
+        self._thread.start()
+
+    def _announce(self, verb: str, program: ProxyProcess) -> None:
+        if self._watcher is not None and self._watcher.stdin is not None:
+            with suppress(OSError):
+                self._watcher.stdin.write(f"{verb} {program.group}\n".encode())
+                self._watcher.stdin.flush()
+
+    def _call(self) -> None:
+        if self._wake is not None:
+            with suppress(OSError):
+                self._wake.send(b"x")
+
+    def _run(self) -> None:
+        if self._selector is None or self._woken is None:
+            return
+        heard: set[ProxyProcess] = set()
+        while True:
+            with self._changed:
+                running = set(self._running)
+                if self._closed and not running and not self._reserved:
+                    break
+                soon = self._closed or any(program.ending for program in running)
+            for program in running - heard:
+                self._selector.register(program.errors, selectors.EVENT_READ, program)
+            heard = running
+            for key, _ in self._selector.select(TICK if soon else None):
+                if key.data is None:
+                    self._woken.recv(CHUNK)
+                elif not key.data.hear():
+                    self._selector.unregister(key.fileobj)
+            now = time.monotonic()
+            for program in [program for program in running if program.tend(now)]:
+                self._finish(self._selector, program)
+        self._selector.close()
+        self._woken.close()
+
+    def _finish(self, selector: selectors.BaseSelector, program: ProxyProcess) -> None:
+        with suppress(KeyError):  # its standard error may have ended before
+            selector.unregister(program.errors)
+        self._announce("ended", program)
+        program.bury()
+        with self._changed:
+            self._running.discard(program)
+            self._changed.notify_all()
