@@ -6,7 +6,7 @@ nodes where a run was reverted below a newer one: there a file decides which of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
@@ -48,16 +48,16 @@ class RunChanges:
 
 def histories(runs: Iterable[RunChanges]) -> Histories:
     """``runs``: the oldest first. The places of applies and reverts are those of the runs."""
-    found: dict[str, dict[str, NodeTransaction]] = {}
-    for place, each in enumerate(runs, 1):
-        for names, state in ((each.confirmed, ReceiptState.CONFIRMED), (each.perhaps, ReceiptState.ARMED)):
+    nodes: dict[str, dict[str, NodeTransaction]] = {}  # node → run → its transaction
+    for place, changes in enumerate(runs, 1):
+        for names, state in ((changes.confirmed, ReceiptState.CONFIRMED), (changes.perhaps, ReceiptState.ARMED)):
             for name in names:
-                found.setdefault(name, {})[each.run] = NodeTransaction(each.run, state, place, ())
-        for run, names in (each.reverted or {}).items():
+                nodes.setdefault(name, {})[changes.run] = NodeTransaction(changes.run, state, place, ())
+        for run, names in (changes.reverted or {}).items():
             for name in names:
-                if (known := found.get(name, {}).get(run)) is not None:
-                    found[name][run] = replace(known, state=ReceiptState.REVERTED, reverted_at=place)
-    return {name: tuple(known.values()) for name, known in found.items()}
+                if (transaction := nodes.get(name, {}).get(run)) is not None:
+                    nodes[name][run] = replace(transaction, state=ReceiptState.REVERTED, reverted_at=place)
+    return {name: tuple(transactions.values()) for name, transactions in nodes.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ class ClusterHistory:
     def rolled_back(self, run: str, directly: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
         """Rollback → nodes without the change of ``run`` since, the oldest rollback first. ``directly``: those that reverted it."""
         restored = self.restored.get(run, frozenset())
-        found = {by: tuple(name for name in names if name not in restored) for by, names in directly.items()}
+        without = {by: tuple(name for name in names if name not in restored) for by, names in directly.items()}
         for by, names in self.undone.get(run, {}).items():
-            found[by] = (*found.get(by, ()), *names)
-        return {by: found[by] for by in sorted(found, key=self._place) if found[by]}
+            without[by] = (*without.get(by, ()), *names)
+        return {by: without[by] for by in sorted(without, key=self._place) if without[by]}
 
     def _place(self, run: str) -> int:
         return self.runs.index(run) if run in self.runs else -1
@@ -93,12 +93,12 @@ def cluster_history(
 
     ``read``: nodes with receipts that count more than the journal.
     """
-    known = changes_of_runs(journal, cluster, spared)
-    runs = tuple(each.run for each in known)
-    found = {name: transactions for name, transactions in histories(known).items() if name not in read}
-    mixed = [name for name, transactions in found.items() if _reverted_below(transactions)]
-    concerned = {each.tx for name in mixed for each in found[name]}
-    filled = with_files(found, mixed, concerned, files_of_plans(journal)) if mixed else {}
+    changes = changes_of_runs(journal, cluster, spared)
+    runs = tuple(change.run for change in changes)
+    recorded = {name: transactions for name, transactions in histories(changes).items() if name not in read}
+    mixed = [name for name, transactions in recorded.items() if _reverted_below(transactions)]
+    concerned = {transaction.tx for name in mixed for transaction in recorded[name]}
+    filled = with_files(recorded, mixed, concerned, files_of_plans(journal)) if mixed else {}
     undone: dict[str, dict[str, tuple[str, ...]]] = {}
     restored: dict[str, frozenset[str]] = {}
     for name, transactions in filled.items():
@@ -106,10 +106,10 @@ def cluster_history(
             by = undone.setdefault(run, {})
             by[runs[place - 1]] = (*by.get(runs[place - 1], ()), name)
     for name, transactions in {**filled, **read}.items():
-        for each in in_force(transactions):
-            if each.state is ReceiptState.REVERTED:
-                restored[each.tx] = restored.get(each.tx, frozenset()) | {name}
-    return ClusterHistory({**found, **filled, **read}, runs, undone, restored)
+        for transaction in in_force(transactions):
+            if transaction.state is ReceiptState.REVERTED:
+                restored[transaction.tx] = restored.get(transaction.tx, frozenset()) | {name}
+    return ClusterHistory({**recorded, **filled, **read}, runs, undone, restored)
 
 
 def _reverted_below(transactions: Sequence[NodeTransaction]) -> bool:
@@ -131,13 +131,15 @@ def rolled_back_since(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ..
     return history.rolled_back(run, rolled_back_directly(journal, run))
 
 
-def with_files(found: Histories, nodes: Collection[str], runs: Collection[str], files_of: FilesOf) -> Histories:
+def with_files(without: Histories, nodes: Collection[str], runs: Collection[str], files_of: FilesOf) -> Histories:
     """The histories of ``nodes``, with the files of ``runs``. Files that a node has reported itself are kept."""
 
-    def filled(name: str, each: NodeTransaction) -> NodeTransaction:
-        return replace(each, files=files_of(each.tx).get(name, ())) if each.tx in runs and not each.files else each
+    def filled(name: str, transaction: NodeTransaction) -> NodeTransaction:
+        if transaction.tx not in runs or transaction.files:
+            return transaction
+        return replace(transaction, files=files_of(transaction.tx).get(name, ()))
 
-    return {name: tuple(filled(name, each) for each in found[name]) for name in nodes if name in found}
+    return {name: tuple(filled(name, each) for each in without[name]) for name in nodes if name in without}
 
 
 def changes_of_runs(journal: PastRuns, cluster: str, spared: Collection[str] = ()) -> tuple[RunChanges, ...]:
@@ -145,7 +147,7 @@ def changes_of_runs(journal: PastRuns, cluster: str, spared: Collection[str] = (
 
     ``spared``: runs that are not looked at, because they are at work.
     """
-    found: list[RunChanges] = []
+    newest_first: list[RunChanges] = []
     for header in headers_of(journal, cluster):
         if header.run in spared:
             continue
@@ -155,8 +157,8 @@ def changes_of_runs(journal: PastRuns, cluster: str, spared: Collection[str] = (
             if state is None:
                 break
             summary = run_summary(state)
-        found.append(_changes(header.run, header.goal, summary))
-    return tuple(reversed(found))
+        newest_first.append(_changes(header.run, header.goal, summary))
+    return tuple(reversed(newest_first))
 
 
 def _changes(run: str, goal: str, summary: RunSummary) -> RunChanges:
@@ -169,8 +171,8 @@ def _changes(run: str, goal: str, summary: RunSummary) -> RunChanges:
 
 
 def _of(summary: RunSummary, state: NodeState) -> tuple[str, ...]:
-    found = summary.nodes.get(state.value)
-    return _nodes(found.nodes) if found else ()
+    count = summary.nodes.get(state.value)
+    return _nodes(count.nodes) if count else ()
 
 
 def _nodes(nodeset: str) -> tuple[str, ...]:
@@ -197,50 +199,49 @@ def files_of(plan: Plan) -> Mapping[str, tuple[FileVersions, ...]]:
     return {name: groups[node.group] for name, node in plan.nodes.items()}
 
 
-def newest_in_force(found: Histories) -> Mapping[str, str]:
+def newest_in_force(nodes: Histories) -> Mapping[str, str]:
     """Node → the newest run with a change in force there; none for a node that a newer run may have changed."""
     newest: dict[str, str] = {}
-    for name, known in found.items():
-        confirmed = in_force(known)
+    for name, transactions in nodes.items():
+        confirmed = in_force(transactions)
         if confirmed and not any(
-            each.state in UNDER_WAY and each.applied_at > confirmed[0].applied_at for each in known
+            each.state in UNDER_WAY and each.applied_at > confirmed[0].applied_at for each in transactions
         ):
             newest[name] = confirmed[0].tx
     return newest
 
 
-def nodes_by_run(found: Histories, path: str) -> Mapping[str, tuple[str, ...]]:
+def nodes_by_run(nodes: Histories, path: str) -> Mapping[str, tuple[str, ...]]:
     """Run → the nodes with its change in force on a file (all that it changed, if its files are not read)."""
-    nodes: dict[str, list[str]] = {}
-    for name, known in found.items():
-        for each in in_force(known, path):
-            nodes.setdefault(each.tx, []).append(name)
-    return {run: tuple(names) for run, names in nodes.items()}
+    names_of: dict[str, list[str]] = {}
+    for name, transactions in nodes.items():
+        for transaction in in_force(transactions, path):
+            names_of.setdefault(transaction.tx, []).append(name)
+    return {run: tuple(names) for run, names in names_of.items()}
 
 
-def newer_than(run: str, found: Histories) -> Mapping[str, tuple[str, ...]]:
+def newer_than(run: str, nodes: Histories) -> Mapping[str, tuple[str, ...]]:
     """Newer run → the nodes where its change and that of ``run`` are both in force, the oldest of these runs first."""
-    nodes: dict[str, list[str]] = {}
-    for name, above in _above(run, found):
-        nodes.setdefault(above.tx, []).append(name)
-    return {newer: tuple(names) for newer, names in nodes.items()}
+    names_of: dict[str, list[str]] = {}
+    for name, transactions in nodes.items():
+        standing = in_force(transactions)
+        below = next((transaction for transaction in standing if transaction.tx == run), None)
+        if below is None:
+            continue
+        for above in reversed(standing):
+            if above.applied_at > below.applied_at:
+                names_of.setdefault(above.tx, []).append(name)
+    return {newer: tuple(names) for newer, names in names_of.items()}
 
 
-def _above(run: str, found: Histories) -> Iterator[tuple[str, NodeTransaction]]:
-    for name, known in found.items():
-        below = next((each for each in in_force(known) if each.tx == run), None)
-        if below is not None:
-            yield from ((name, each) for each in reversed(in_force(known)) if each.applied_at > below.applied_at)
-
-
-def topmost_above(found: Histories) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+def topmost_above(nodes: Histories) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """Run → the newest run in force above it → the nodes where both are in force."""
-    nodes: dict[str, dict[str, list[str]]] = {}
-    for name, known in found.items():
-        standing = in_force(known)
-        for each in standing[1:]:
-            nodes.setdefault(each.tx, {}).setdefault(standing[0].tx, []).append(name)
-    return {run: {top: tuple(names) for top, names in above.items()} for run, above in nodes.items()}
+    names_of: dict[str, dict[str, list[str]]] = {}
+    for name, transactions in nodes.items():
+        standing = in_force(transactions)
+        for below in standing[1:]:
+            names_of.setdefault(below.tx, {}).setdefault(standing[0].tx, []).append(name)
+    return {run: {top: tuple(names) for top, names in above.items()} for run, above in names_of.items()}
 
 
 def plans_in_force(journal: PastRuns, cluster: str) -> tuple[tuple[Plan, tuple[str, ...]], ...]:

@@ -669,7 +669,7 @@ MUTANTS = (
     Mutant(
         "newest-apply-decides",
         "rollout/core/model/transactions.py",
-        "        if each.tx in reverts:\n",
+        "        if transaction.tx in reverts:\n",
         "        if False:\n",
         "rollbacks from the newest to the oldest run end as drift, and the proof calls reverted nodes not reverted",
         (
@@ -1152,8 +1152,8 @@ MUTANTS = (
     Mutant(
         "undone-below-counts-as-in-force",
         "rollout/core/model/transactions.py",
-        "                stack = met.get((each.tx, file.path), ())\n",
-        "                stack = tuple(tx for tx in before if tx != each.tx)\n",
+        "                stack = met.get((transaction.tx, file.path), ())\n",
+        "                stack = tuple(tx for tx in before if tx != transaction.tx)\n",
         "after a forced rollback below a newer run, `runs` and `export` name a run, although no file has its bytes",
         (
             "tests/core/model/test_transactions.py::test_a_forced_revert_below_a_newer_transaction_leaves_that_one_in_force_on_its_other_files_only",
@@ -1162,7 +1162,7 @@ MUTANTS = (
     Mutant(
         "removed-receipts-ignored",
         "rollout/core/model/transactions.py",
-        "        if sum(number > ends[each.path] for number in numbers) >= max(numbers) - ends[each.path]\n",
+        "        if sum(number > ends[expected.path] for number in numbers) >= max(numbers) - ends[expected.path]\n",
         "",
         "a node that removed receipts after one with foreign bytes is reported as drifted",
         ("tests/core/model/test_verification.py::test_a_path_that_a_removed_receipt_may_have_changed_is_no_drift",),

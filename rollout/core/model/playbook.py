@@ -243,9 +243,6 @@ CONTAINERS_KILLED = "containers-killed"
 ACCEPTED_BY_REFERENCE = (LOG_UNREADABLE, GPU_LOST, CONTAINERS_KILLED)
 """The refusals that ``accept`` names by their reference."""
 
-GROUNDS = ("cgroupDriver", "staticPodPath", "clusterDNS", "--root-dir", "--register-node")
-"""Settings that a node depends on: a change of one is refused (``ground-changed``) unless it is accepted by name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:

@@ -65,10 +65,9 @@ Place = tuple[int, int]
 def expected_files(transactions: Sequence[NodeTransaction]) -> tuple[Expected, ...]:
     """What each path should hold that any of these transactions changed, those of the newest transaction first."""
     paths = _paths(transactions)
-    newest_first = sorted(transactions, key=lambda found: -found.applied_at)
-    return tuple(
-        paths[path].expected for path in dict.fromkeys(file.path for each in newest_first for file in each.files)
-    )
+    newest_first = sorted(transactions, key=lambda transaction: -transaction.applied_at)
+    changed = dict.fromkeys(file.path for transaction in newest_first for file in transaction.files)
+    return tuple(paths[path].expected for path in changed)
 
 
 def expected_by_receipts(transactions: Sequence[NodeTransaction]) -> tuple[Expected, ...]:
@@ -78,11 +77,11 @@ def expected_by_receipts(transactions: Sequence[NodeTransaction]) -> tuple[Expec
     is expected of a path with a gap after its last event there: a removed transaction may have changed it since.
     """
     numbers = {number for each in transactions for number in (each.applied_at, each.reverted_at)}
-    ends = {path: found.at for path, found in _paths(transactions).items()}
+    ends = {path: history.at for path, history in _paths(transactions).items()}
     return tuple(
-        each
-        for each in expected_files(transactions)
-        if sum(number > ends[each.path] for number in numbers) >= max(numbers) - ends[each.path]
+        expected
+        for expected in expected_files(transactions)
+        if sum(number > ends[expected.path] for number in numbers) >= max(numbers) - ends[expected.path]
     )
 
 
@@ -105,15 +104,14 @@ def in_force(transactions: Sequence[NodeTransaction], path: str = "") -> tuple[N
     force on that path then. ``path``: only those that are in force there. Of a transaction without files nothing more is
     known than that it is confirmed.
     """
-    paths = _paths([each for each in transactions if each.files])
-    stacks = [found.stack for each, found in paths.items() if path in ("", each)]
-    there = {tx for stack in stacks for tx in stack}
-    found = (
+    histories = _paths([each for each in transactions if each.files])
+    there = {tx for changed, history in histories.items() if path in ("", changed) for tx in history.stack}
+    standing = (
         each
         for each in transactions
         if each.state not in UNDER_WAY and (each.tx in there if each.files else each.state is ReceiptState.CONFIRMED)
     )
-    return tuple(sorted(found, key=lambda each: -each.applied_at))
+    return tuple(sorted(standing, key=lambda transaction: -transaction.applied_at))
 
 
 def undone_at(transactions: Sequence[NodeTransaction]) -> Mapping[str, int]:
@@ -142,7 +140,7 @@ def on_top_of(tx: str, transactions: Sequence[NodeTransaction]) -> tuple[NodeTra
     if below is None:
         return ()
     paths = _paths(transactions)
-    there = {found for file in below.files for found in paths[file.path].stack}
+    there = {each for file in below.files for each in paths[file.path].stack}
     since = reverts.get(tx, (below.applied_at, 0))
     return tuple(each for each in in_force(transactions) if each.tx in there and (each.applied_at, 0) > since)
 
@@ -172,25 +170,25 @@ def _paths(transactions: Sequence[NodeTransaction]) -> Mapping[str, _PathHistory
     reverts = _reverts(transactions)
     latest = max((max(each.applied_at, each.reverted_at) for each in transactions), default=0) + 1
     events: list[tuple[Place, int, bool, NodeTransaction]] = []
-    for each in transactions:
-        applied = latest if each.state in UNDER_WAY else each.applied_at
-        events.append(((applied, 0), each.applied_at, False, each))
-        if each.tx in reverts:
-            events.append((reverts[each.tx], each.applied_at, True, each))
-    found: dict[str, _PathHistory] = {}
+    for transaction in transactions:
+        applied = latest if transaction.state in UNDER_WAY else transaction.applied_at
+        events.append(((applied, 0), transaction.applied_at, False, transaction))
+        if transaction.tx in reverts:
+            events.append((reverts[transaction.tx], transaction.applied_at, True, transaction))
+    paths: dict[str, _PathHistory] = {}
     met: dict[tuple[str, str], tuple[str, ...]] = {}
-    for place, _, is_revert, each in sorted(events, key=lambda event: event[:3]):
-        for file in each.files:
-            known = found.get(file.path)
-            before, left = (known.stack, known.left) if known else ((), {})
+    for place, _, is_revert, transaction in sorted(events, key=lambda event: event[:3]):
+        for file in transaction.files:
+            history = paths.get(file.path)
+            before, left = (history.stack, history.left) if history else ((), {})
             if is_revert:
-                stack = met.get((each.tx, file.path), ())
+                stack = met.get((transaction.tx, file.path), ())
                 left = {**left, **{tx: place[0] for tx in before if tx not in stack}}
             else:
-                met[each.tx, file.path] = before
-                stack = (*before, each.tx)
-            found[file.path] = _PathHistory(_left(each, file), place[0], stack, left)
-    return found
+                met[transaction.tx, file.path] = before
+                stack = (*before, transaction.tx)
+            paths[file.path] = _PathHistory(_left(transaction, file), place[0], stack, left)
+    return paths
 
 
 def _left(transaction: NodeTransaction, file: FileVersions) -> Expected:
@@ -210,22 +208,22 @@ def _reverts(transactions: Sequence[NodeTransaction]) -> dict[str, Place]:
     """
     places: dict[str, Place] = {}
     newer: list[NodeTransaction] = []
-    for each in sorted(transactions, key=lambda found: -found.applied_at):
-        if each.state is ReceiptState.REVERTED:
-            above = [places[found.tx] for found in _built_on(each, newer) if found.tx in places]
-            if each.reverted_at:
-                places[each.tx] = (each.reverted_at, 0)
+    for transaction in sorted(transactions, key=lambda each: -each.applied_at):
+        if transaction.state is ReceiptState.REVERTED:
+            above = [places[upper.tx] for upper in _built_on(transaction, newer) if upper.tx in places]
+            if transaction.reverted_at:
+                places[transaction.tx] = (transaction.reverted_at, 0)
             elif above:
-                places[each.tx] = (max(above)[0], max(above)[1] + 1)
+                places[transaction.tx] = (max(above)[0], max(above)[1] + 1)
             else:
-                places[each.tx] = (each.applied_at, 1)
-        newer.append(each)
+                places[transaction.tx] = (transaction.applied_at, 1)
+        newer.append(transaction)
     return places
 
 
 def _built_on(below: NodeTransaction, newer: Sequence[NodeTransaction]) -> Iterator[NodeTransaction]:
     """Of the ``newer`` ones those that began with the bytes that ``below`` left, on any path."""
     left = {(file.path, file.after) for file in below.files if file.after != file.before}
-    for each in newer:
-        if left.intersection((file.path, file.before) for file in each.files):
-            yield each
+    for upper in newer:
+        if left.intersection((file.path, file.before) for file in upper.files):
+            yield upper

@@ -74,28 +74,28 @@ class LateFindings:
 
 def findings(run: str, notes: Iterable[tuple[float, str]]) -> LateFindings:
     """``notes``: time and text of each note on the cluster, the oldest first."""
-    found = LateFindings()
+    so_far = LateFindings()
     for note in _notes(run, notes):
-        found = _after(found, note)
-    return found
+        so_far = _after(so_far, note)
+    return so_far
 
 
-def worth_a_note(found: LateFindings, verdict: Verdict, now: float) -> bool:
+def worth_a_note(so_far: LateFindings, verdict: Verdict, now: float) -> bool:
     """Whether a verdict says something new, or shows that the gates are still asked. ``now``: seconds since the epoch."""
-    if verdict is Verdict.FAIL or found.last is None or found.last.word is not WORD_OF[verdict]:
+    if verdict is Verdict.FAIL or so_far.last is None or so_far.last.word is not WORD_OF[verdict]:
         return True
-    return now >= found.last.at + NOTE_EVERY
+    return now >= so_far.last.at + NOTE_EVERY
 
 
-def gap(found: LateFindings, end: float, now: float) -> str:
+def gap(so_far: LateFindings, end: float, now: float) -> str:
     """For how long nobody asked, or ``""``. ``end``: of the run. All are seconds since the epoch."""
-    last = found.last.at if found.last is not None else end
+    last = so_far.last.at if so_far.last is not None else end
     return f"not asked from {instant(last)} to {instant(now)}" if now - last > GAP else ""
 
 
-def late_passed(found: LateFindings) -> bool:
+def late_passed(so_far: LateFindings) -> bool:
     """Whether the newest verdict is a pass."""
-    return found.last is not None and found.last.word is LateWord.PASSED
+    return so_far.last is not None and so_far.last.word is LateWord.PASSED
 
 
 def is_watched(state: RunState) -> bool:
@@ -115,26 +115,26 @@ def _notes(run: str, notes: Iterable[tuple[float, str]]) -> Iterator[LateNote]:
             yield LateNote(at, LateWord(word), said)
 
 
-def _after(found: LateFindings, note: LateNote) -> LateFindings:
+def _after(so_far: LateFindings, note: LateNote) -> LateFindings:
     match note.word:
         case LateWord.PASSED:
-            return replace(found, failures=0, last=note, since=_since(found, note))
+            return replace(so_far, failures=0, last=note, since=_since(so_far, note))
         case LateWord.FAILED:
-            return replace(found, failures=found.failures + 1, last=note, since=_since(found, note))
+            return replace(so_far, failures=so_far.failures + 1, last=note, since=_since(so_far, note))
         case LateWord.UNKNOWN:
-            return replace(found, last=note, since=_since(found, note))
+            return replace(so_far, last=note, since=_since(so_far, note))
         case LateWord.GAP:
-            return replace(found, gaps=(*found.gaps, note.said))
+            return replace(so_far, gaps=(*so_far.gaps, note.said))
         case LateWord.HARM:
-            return replace(found, harm=note)
+            return replace(so_far, harm=note)
         case LateWord.ENDED:
-            return replace(found, ended=note)
+            return replace(so_far, ended=note)
 
 
-def _since(found: LateFindings, note: LateNote) -> float:
-    if found.last is None or found.since is None or found.last.word is not note.word:
+def _since(so_far: LateFindings, note: LateNote) -> float:
+    if so_far.last is None or so_far.since is None or so_far.last.word is not note.word:
         return note.at
-    return found.since
+    return so_far.since
 
 
 # The nodes.
@@ -170,7 +170,7 @@ def _charged(state: RunState, sick: Mapping[str, Reading]) -> Mapping[str, NodeR
 
 def _spent(order: Order, nodes: Mapping[str, NodeRecord]) -> Iterator[str]:
     for wave in range(len(order.waves)):
-        yield from (str(found) for found in distances(order, nodes, wave) if found.wrong and not found.left)
+        yield from (str(distance) for distance in distances(order, nodes, wave) if distance.wrong and not distance.left)
 
 
 def _shown(readings: Mapping[str, Reading]) -> str:
@@ -196,17 +196,17 @@ class LateStatus:
     ended: str
 
 
-def late_status(state: RunState, watch: LateWatch, found: LateFindings) -> LateStatus:
-    last = found.last
+def late_status(state: RunState, watch: LateWatch, so_far: LateFindings) -> LateStatus:
+    last = so_far.last
     return LateStatus(
         until=ends_at(state, watch),
         on_harm=watch.then,
         verdict=last.word if last else None,
-        since=found.since,
+        since=so_far.since,
         evidence=last.said if last else "",
-        gaps=found.gaps,
-        harm=found.harm.said if found.harm else "",
-        ended=found.ended.said if found.ended else "",
+        gaps=so_far.gaps,
+        harm=so_far.harm.said if so_far.harm else "",
+        ended=so_far.ended.said if so_far.ended else "",
     )
 
 

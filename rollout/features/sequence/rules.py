@@ -128,48 +128,46 @@ class NextTurn:
     why: str = ""
 
 
-def next_turn(sequence: ClusterSequence, found: Mapping[str, SequencedCluster], now: float) -> NextTurn:
-    """``found``: the state of every cluster of the sequence; ``now``: seconds since the epoch."""
-    why = _stopped(sequence, found)
+def next_turn(sequence: ClusterSequence, clusters: Mapping[str, SequencedCluster], now: float) -> NextTurn:
+    """``clusters``: the state of every cluster of the sequence; ``now``: seconds since the epoch."""
+    why = _stopped(sequence, clusters)
     if why:
         return NextTurn(Turn.HALT, why=why)
     for at, stage in enumerate(sequence.stages):
-        waiting = tuple(each.cluster for each in stage.clusters if found[each.cluster].progress in _GOES_ON)
+        names = [staged.cluster for staged in stage.clusters]
+        waiting = tuple(name for name in names if clusters[name].progress in _GOES_ON)
         if waiting:
             return NextTurn(Turn.BEGIN, at, waiting)
-        until = _ends(stage, found) + stage.soak
+        until = max(clusters[name].ended for name in names) + stage.soak
         if now < until and stage is not sequence.stages[-1]:
             return NextTurn(Turn.SOAK, at, until=until)
-        due = tuple(each.cluster for each in stage.clusters if found[each.cluster].late_due)
-        if due and _begins_later(sequence.stages[at + 1 :], found):
-            over = next((each for each in due if found[each].late_over), None)
+        due = tuple(name for name in names if clusters[name].late_due)
+        if due and _begins_later(sequence.stages[at + 1 :], clusters):
+            over = next((name for name in due if clusters[name].late_over), None)
             if over is None:
                 return NextTurn(Turn.ASK, at, due)
-            return NextTurn(Turn.HALT, at, (over,), why=f"{over}: {found[over].late_over}")
+            return NextTurn(Turn.HALT, at, (over,), why=f"{over}: {clusters[over].late_over}")
     return NextTurn(Turn.END)
 
 
-def failed_limit(sequence: ClusterSequence, found: Mapping[str, SequencedCluster]) -> int:
+def failed_limit(sequence: ClusterSequence, clusters: Mapping[str, SequencedCluster]) -> int:
     """At how many failed nodes no further cluster begins."""
-    return sequence.budget.of(sum(state.nodes for state in found.values()))
+    return sequence.budget.of(sum(state.nodes for state in clusters.values()))
 
 
-def _ends(stage: ClusterStage, found: Mapping[str, SequencedCluster]) -> float:
-    return max(found[each.cluster].ended for each in stage.clusters)
+def _begins_later(stages: tuple[ClusterStage, ...], clusters: Mapping[str, SequencedCluster]) -> bool:
+    later = (clusters[staged.cluster] for stage in stages for staged in stage.clusters)
+    return any(state.progress is ClusterProgress.NOT_BEGUN for state in later)
 
 
-def _begins_later(stages: tuple[ClusterStage, ...], found: Mapping[str, SequencedCluster]) -> bool:
-    return any(found[each.cluster].progress is ClusterProgress.NOT_BEGUN for stage in stages for each in stage.clusters)
-
-
-def _stopped(sequence: ClusterSequence, found: Mapping[str, SequencedCluster]) -> str:
+def _stopped(sequence: ClusterSequence, clusters: Mapping[str, SequencedCluster]) -> str:
     """Why nothing may begin; ``""``: it may."""
-    for each in sequence.clusters:
-        state = found[each.cluster]
+    for staged in sequence.clusters:
+        state = clusters[staged.cluster]
         if state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK):
-            return f"{each.cluster}: {state.why}"
-    failed, limit = sum(state.failed for state in found.values()), failed_limit(sequence, found)
-    remains = any(state.progress is ClusterProgress.NOT_BEGUN for state in found.values())
+            return f"{staged.cluster}: {state.why}"
+    failed, limit = sum(state.failed for state in clusters.values()), failed_limit(sequence, clusters)
+    remains = any(state.progress is ClusterProgress.NOT_BEGUN for state in clusters.values())
     if remains and failed >= limit:
         return f"{counted(failed, 'node')} failed over all clusters; the budget of the sequence is {limit}"
     return ""

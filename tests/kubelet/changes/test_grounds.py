@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.plan import ExcludedNode, Standing
-from rollout.core.model.playbook import GROUNDS
 from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet.nodes import POLICY, kubeadm, node, settings
 
@@ -20,7 +19,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("name", GROUNDS)
+@pytest.mark.parametrize("name", CHANGES)
 def test_a_change_of_the_ground_is_refused_and_may_be_accepted_by_its_name(name: str) -> None:
     wanted, says = CHANGES[name]
     left = change_for(kubeadm(), wanted, POLICY, node())
