@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.controllers import finished
 from tests.processes import every_process
-from tests.story.conftest import Site, served
+from tests.story.conftest import Site, in_memory, lab_up, make_site, served
 
 NODES = "small-[001-002]"
 SECRET = b"CANARY-5d1e77-registry-password"
@@ -65,8 +66,12 @@ def _whole_way(site: Site) -> Iterator[str]:
     for name in ("small-001", "small-002"):
         file = site.node(name) / "etc/default/kubelet"
         file.write_text(file.read_text() + LINE if file.exists() else LINE)
-    limit = ("--cluster", "small", "--limit", NODES)
-    calls: tuple[tuple[str, ...], ...] = (
+    for words in _calls(("--cluster", "small", "--limit", NODES)):
+        yield _all_of(site, *words)
+
+
+def _calls(limit: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    return (
         ("plan", *limit, "--out", "p.json", "--save-snapshot", "s.json"),
         ("plan", *limit, "--out", "p.json", "-o", "json"),
         ("apply", "p.json", "--yes", "-o", "json"),
@@ -77,9 +82,70 @@ def _whole_way(site: Site) -> Iterator[str]:
         ("verify", *limit),
         ("rollback", *limit, "--emergency", "--yes"),
     )
-    for words in calls:
-        done = finished(
-            ["env", *site.command(*words)], site.folder, 600
-        )  # a new process: its own command line is checked
-        assert done.code == 0, f"{words}: {done.out}{done.err}"
-        yield done.out + done.err
+
+
+def _all_of(site: Site, *words: str) -> str:
+    """What a command prints. It is a new process: its own command line is checked."""
+    done = finished(["env", *site.command(*words)], site.folder, 600)
+    assert done.code == 0, f"{words}: {done.out}{done.err}"
+    return done.out + done.err
+
+
+RKE2 = """\
+cluster: small
+apiServer: v1.33.4
+nodes:
+  small-001: {labels: {kubeletVersion: v1.33.4+rke2r1, containerRuntime: containerd, layout: rke2}}
+"""
+RKE2_PLAYBOOK = """\
+name: pulls
+settings: {serializeImagePulls: true, --max-pods: 180}
+waves: [canary, rest]
+limits: {perRack: 100%, pace: 20}
+soak: 600ms
+passes: 2
+rehearsal: false
+guard: 60s
+accept:
+  - {setting: /etc/rancher/rke2/config.yaml, reason: by hand}
+"""
+TOKEN = SECRET.decode()
+PLACES = {
+    "etc/rancher/rke2/config.yaml": (
+        f"# token: {TOKEN}\ntoken: {TOKEN}\nagent-token: '{TOKEN}'\ndatastore-endpoint: postgres://a:{TOKEN}@192.0.2.5/k3s\n"
+        "write-kubeconfig-mode: 0644\n"
+    ),
+    "etc/rancher/rke2/config.yaml.d/10-token.yaml": f"agent-token: |\n  {TOKEN}\n",
+    "etc/rancher/rke2/config.yaml.d/10-token.yaml.bak": f"token: {TOKEN}\n",
+    "etc/default/rke2-agent": f"RKE2_TOKEN={TOKEN}\nRKE2_ARGS='--token {TOKEN}'\n",
+    "etc/systemd/system/rke2-agent.service.d/10-site.conf": (
+        f"# {TOKEN}\n[Service]\nEnvironment=RKE2_AGENT_TOKEN={TOKEN}\nExecStart=\nExecStart=/usr/bin/rke2 agent $RKE2_ARGS\n"
+    ),
+}
+"""Where a node of RKE2 has the secrets of its cluster."""
+
+
+@pytest.mark.process
+def test_the_tokens_of_rke2_are_in_nothing_that_rollout_keeps_or_shows(tmp_path: Path) -> None:
+    with in_memory(tmp_path) as room:
+        site = replace(make_site(tmp_path), lab=room / "lab")
+        (site.folder / "inventories/small.yaml").write_text(RKE2)
+        (site.folder / "playbooks/pulls.yaml").write_text(RKE2_PLAYBOOK)
+        with lab_up(site, "--cluster", "small"):
+            for path, text in PLACES.items():
+                file = site.node("small-001") / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text((file.read_text() if file.exists() else "") + text)
+            restart = "sudo -n systemctl daemon-reload && sudo -n systemctl restart rke2-agent.service"
+            finished(["ssh", "-F", str(site.lab / "ssh_config"), "small-001", restart], site.folder)
+            calls = _calls(("--cluster", "small", "--limit", "small-001"))
+            said = [_all_of(site, *words) for words in (calls[0], calls[2], *calls[5:7], calls[8])]
+            on_node = [path for path in (site.node("small-001") / "var/lib/rollout").rglob("*") if path.is_file()]
+            state = [path for path in on_node if holds(path.read_bytes())]
+        kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".sock"]
+        kept = [path for path in kept if "lab" not in path.relative_to(tmp_path).parts]
+    assert "--max-pods" in said[0], said[0]
+    assert not [text for text in said if holds(text.encode())]
+    assert {"p.json", "s.json", "r.html"} <= {path.name for path in kept}
+    assert [path for path in kept if holds(path.read_bytes())] == []
+    assert state == [], "the node's own copies are of changed files"

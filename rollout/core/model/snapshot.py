@@ -44,7 +44,10 @@ def is_beyond_belief(counter: int, ours: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One path as it was. ``content`` is ``None`` when absent, not regular, or larger than the agent sends."""
+    """One path as it was. ``content`` is ``None`` when absent, not regular, or larger than the agent sends.
+
+    Of a file with secrets that no change needs, ``content`` is what is kept of it; its digest is always that of the file.
+    """
 
     path: str
     kind: str  # "regular", "absent", "directory", "symlink", "other"
@@ -53,6 +56,11 @@ class FileState:
     size: int = 0
     digest: str = ""  # hex SHA-256 of the content; "" unless regular
     content: bytes | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether ``content`` is all of the file: only then may a change write it."""
+        return self.content is not None and digest(self.content) == self.digest
 
 
 @dataclass(frozen=True, slots=True)

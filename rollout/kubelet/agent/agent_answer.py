@@ -14,6 +14,7 @@ from rollout.core.model.verification import Verification
 from rollout.kubelet.agent import sudo
 from rollout.kubelet.agent.agent_lines import MAX_TEXT, BadLineError, printable, read
 from rollout.kubelet.agent.agent_reading import AgentReading
+from rollout.kubelet.node import rancher_secrets
 
 BAD_ANSWER = "bad-answer"
 """The answer has a line that no agent prints."""
@@ -30,7 +31,7 @@ def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
     if isinstance(reading, Unread):
         return reading
     facts = dict(reading.facts)
-    return Snapshot(
+    found = Snapshot(
         node=node,
         machine_id=facts.pop("machine-id", ""),
         boot_id=facts.pop("boot-id", ""),
@@ -44,6 +45,7 @@ def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
         facts=facts,
         surroundings=reading.surroundings,
     )
+    return rancher_secrets.without_secrets(found)
 
 
 def parse_verification(node: str, answer: RemoteAnswer) -> Verification | Unread:

@@ -31,6 +31,7 @@ from rollout.core.text.redaction import without_secrets
 from rollout.kubelet.agent.agent_reading import AgentReading
 from rollout.kubelet.agent.conversation import OVER
 from rollout.kubelet.agent.protocol import ANSWERS, COUNT, ID, NAMES, REFERENCE, TEXT, Line, WordKind
+from rollout.kubelet.node import rancher_secrets
 
 MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024
@@ -191,7 +192,7 @@ def _unit(reading: AgentReading, unit: str, key: str, text: str) -> None:
 
 
 def _process(reading: AgentReading, pid: str, encoded: str) -> None:
-    reading.process = _process_of(pid, encoded)
+    reading.process = rancher_secrets.process_of(reading.unit, _process_of(pid, encoded))
 
 
 def _process_of(pid: str, encoded: str) -> Process:

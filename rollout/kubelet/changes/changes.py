@@ -173,7 +173,8 @@ def _propose(
         raise LayoutError(rules.HARMFUL, harm, about=tuple(dict.fromkeys(name for name, _ in rules.arising(now, then))))
     if nothing := rules.without_effect(now, then, policy.accepted):
         raise LayoutError(rules.NO_EFFECT, nothing, about=tuple(each.name for each in rules.changed(now, then)))
-    files = files or kubelet_changes.anchor(here)
+    unread = kubelet_changes.check_unread_edits(here, kubelet, runtime, policy.accepted)
+    files = files or kubelet_changes.anchor(here, kubelet.change)
     change = replace(
         kubelet.change,
         files=files,
@@ -182,7 +183,7 @@ def _propose(
         disruption=worst(runtime.disruption, kubelet.change.disruption),
         notes=(
             *_restart_only(kubelet),
-            *kubelet_changes.check_unread_edits(here, kubelet, runtime, policy.accepted),
+            *unread,
             *wanted.notes,
             *kubelet.change.notes,
             *runtime.notes,

@@ -207,6 +207,8 @@ def _is_environment(before: str, after: str) -> bool:
     """Whether the two differ only in assignments of flags, or in assignments that are now empty."""
     old, new = env_file.values(before), env_file.values(after)
     changed = {name: value for name, value in new.items() if old.get(name) != value}
+    if before == after:  # a change that only restarts
+        return any(value and _only_flags(value) for value in new.values())
     if len(changed) > _MOST_VARIABLES:
         return False
     text = before

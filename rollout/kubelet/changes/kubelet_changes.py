@@ -344,15 +344,22 @@ def left(fit: FitNode) -> tuple[str, ...]:
     return (f"not in force until the kubelet restarts: {_listed(edits)}",) if edits else ()
 
 
-def anchor(fit: FitNode) -> tuple[FileChange, ...]:
+def anchor(fit: FitNode, change: Change) -> tuple[FileChange, ...]:
     """The file of a change that only restarts: it keeps its bytes. A node's transaction is recorded by its files."""
     stale = [entry.path for entry in fit.snapshot.stale]
-    homes = (fit.layout.config_path, *fit.layout.environments, layout.DROP_IN)
+    homes = (fit.layout.config_path, *fit.layout.environments, layout.DROP_IN, fit.layout.flags_home.path)
     for path in (*stale, *homes):
         state = fit.snapshot.files.get(path)
-        if state is not None and state.content is not None and state.kind == "regular":
-            return (FileChange(path, state.content, state.content),)
-    return ()
+        if state is None or state.content is None or not state.whole:
+            continue
+        file = FileChange(path, state.content, state.content)
+        if not home_files.foreign_files(replace(change, files=(file,))):
+            return (file,)
+    message = (
+        f"the files are as wanted and only a restart is missing, which rollout records by a file that it may write; there is"
+        f" none on this node: restart {fit.layout.unit} by hand"
+    )
+    raise LayoutError("restart-without-file", message)
 
 
 def _foreign(fit: FitNode, kubelet: KubeletAfter, runtime: Change) -> Iterator[Unloaded]:

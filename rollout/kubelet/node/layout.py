@@ -162,9 +162,16 @@ def text_of(state: FileState | None, path: str) -> str:
     if state.content is None:
         raise LayoutError("file-too-large", f"{shown} has {state.size} bytes, more than the agent can send")
     try:
-        return state.content.decode()
+        text = state.content.decode()
     except UnicodeDecodeError:
         raise LayoutError("layout-not-understood", f"{shown} is not UTF-8") from None
+    if not state.whole and text.startswith(UNREADABLE):
+        raise LayoutError("layout-not-understood", text.removeprefix(UNREADABLE).strip())
+    return text
+
+
+UNREADABLE = "# rollout keeps nothing of this file: "
+"""How the text of a file begins that may hold secrets and cannot be read; its reason follows (``rancher_secrets``)."""
 
 
 def find(snapshot: Snapshot) -> Layout:

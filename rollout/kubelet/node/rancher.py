@@ -18,7 +18,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
-from rollout.core.text.yaml_source import read_yaml
+from rollout.core.text.diff import REDACTED
+from rollout.core.text.yaml_source import Entry, read_yaml
+from rollout.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ APPENDING_SINCE = 21
 """From this minor on ``config.yaml.d`` is read (docs.k3s.io, Multiple Config Files)."""
 
 KEY = "kubelet-arg"
+DECIDING = frozenset({"--config", "-c", f"--{KEY}"})
+"""The options on their command line that decide more than the files."""
 HEADER = "# Written by rollout; arguments of your own belong in a file of your own.\n"
 
 _OF_THE_LOG = frozenset({
@@ -134,25 +138,51 @@ def kubelet_args(texts: Mapping[str, str]) -> tuple[KubeletArg, ...]:
     """``kubelet-arg`` of these files, path → text in their order; ``ValueError`` for what is not understood."""
     found: tuple[KubeletArg, ...] | None = None
     for path, text in texts.items():
-        for key, value in _document(path, text).items():
+        for key, entry in _document(path, text).items():
             if key.rstrip("+") != KEY:
                 continue
-            entries = _entries(path, value)
+            entries = _entries(path, entry.item.plain())
             found = (*found, *entries) if found is not None and key.endswith("+") else entries
     return found or ()
 
 
-def _document(path: str, text: str) -> Mapping[str, Value]:
+def arguments_alone(path: str, text: str) -> str:
+    """The text with ``kubelet-arg`` and the names of its other keys; a file that is ours is as it was. ``ValueError`` as above."""
+    if path.endswith(f"/{OWN_NAME}") and is_ours(text):
+        return text
+    return "".join(_shown(path, key, entry.item.plain()) for key, entry in _document(path, text).items())
+
+
+def _shown(path: str, key: str, value: Value) -> str:
+    if key.rstrip("+") != KEY:
+        return f"{_quoted(key)}: {_quoted(REDACTED)}\n"
+    entries = (f"- {_quoted(each.text)}\n" for each in _entries(path, value))
+    return f"{key}:\n{''.join(entries)}" if value != [] else f"{key}: []\n"
+
+
+def _document(path: str, text: str) -> Mapping[str, Entry]:
+    """The keys of a file. What is wrong with it is told by place and reference alone: messages repeat words of the text."""
     read = read_yaml(text, path)
-    if read.problems:
-        problem = read.problems[0]
+    entries = read.root.entries() if read.root is not None else {}
+    problem = next((each for each in read.problems if not _is_elsewhere(each, entries)), None)
+    if problem is not None:
         place = f":{problem.place.line}" if problem.place else ""
-        raise ValueError(f"{path}{place}: {problem.message}")
-    if read.root is None or read.root.value is None:
-        return {}
-    if not isinstance(read.root.value, dict):
+        raise ValueError(f"{path}{place}: this is not YAML as rollout reads it ({problem.reference})")
+    if read.root is not None and read.root.value is not None and not isinstance(read.root.value, dict):
         raise ValueError(f"{path} is not a map")
-    return {key: entry.item.plain() for key, entry in read.root.entries().items() if key.rstrip("+") == KEY}
+    return entries
+
+
+def _is_elsewhere(problem: Problem, entries: Mapping[str, Entry]) -> bool:
+    """Whether it is only about the value of another key, as in ``write-kubeconfig-mode: 0644``."""
+    if problem.reference not in _OF_A_VALUE or problem.place is None:
+        return False
+    line = problem.place.line
+    before = [key for key, entry in entries.items() if (entry.line, entry.column) <= (line, problem.place.column)]
+    return bool(before) and before[-1].rstrip("+") != KEY
+
+
+_OF_A_VALUE = frozenset({"yaml-ambiguous", "yaml-tag"})
 
 
 def _entries(path: str, value: Value) -> tuple[KubeletArg, ...]:
@@ -223,10 +253,10 @@ def own_options(words: Sequence[str], variables: Mapping[str, str], embedding: E
         return f"{variable} names another configuration file"
     for word in words:
         option = word.partition("=")[0]
-        if option in {"--config", "-c"}:
-            return f"{option} on its command line names another configuration file"
         if option == f"--{KEY}":
             return (
                 f"--{KEY} is on its command line, where k3s's documentation and its source differ in which one counts"
             )
+        if option in DECIDING:
+            return f"{option} on its command line names another configuration file"
     return ""

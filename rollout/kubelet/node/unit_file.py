@@ -188,7 +188,8 @@ def _resolved(text: str, specifiers: Specifiers) -> str:
     known = {"%": "%", **dict(specifiers)}
     unknown = next((letter for letter in _SPECIFIER.findall(text) if letter not in known), None)
     if unknown is not None:
-        raise ValueError(f"{text!r} contains systemd's specifier %{unknown}, and its value on this node is unknown")
+        word = text.partition("=")[0] if text.startswith("--") else "a value"  # which may be a secret
+        raise ValueError(f"{word} contains systemd's specifier %{unknown}, and its value on this node is unknown")
     return _SPECIFIER.sub(lambda found: known[found[1]], text)
 
 

@@ -83,7 +83,7 @@ def test_the_nodes_name_in_its_unit() -> None:
     unknown = replace(found, facts={name: text for name, text in found.facts.items() if name != "hostname"})
     assert refused(unknown, settings(__v=4)) == (
         "layout-not-understood",
-        "'--hostname-override=%H' contains systemd's specifier %H, and its value on this node is unknown",
+        "--hostname-override contains systemd's specifier %H, and its value on this node is unknown",
     )
 
 
