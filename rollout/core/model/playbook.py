@@ -238,7 +238,7 @@ GPU_LOST = "gpu-lost-at-reload"
 """The refusal of a node where the change itself may take GPUs from running containers."""
 
 CONTAINERS_KILLED = "containers-killed"
-"""The refusal of a node where the restart of a runtime would end running containers."""
+"""The refusal of a node where the restart of a runtime, or of k3s or RKE2 with its runtime, would end running containers."""
 
 ACCEPTED_BY_REFERENCE = (LOG_UNREADABLE, GPU_LOST, CONTAINERS_KILLED)
 """The refusals that ``accept`` names by their reference."""

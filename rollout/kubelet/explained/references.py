@@ -11,6 +11,9 @@ from importlib import resources
 ANY = "NAME"
 """A key that ends with it stands for all references with its beginning, such as ``gate-NAME``."""
 
+FORMER = {"containers-would-end": "containers-killed"}
+"""References in older plans and journals → the one for the same thing."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReferenceDocument:
@@ -36,6 +39,7 @@ def references() -> dict[str, ReferenceDocument]:
 def about(reference: str) -> ReferenceDocument | None:
     """The entry of a reference: its own, or the one for all that begin alike."""
     known = references()
+    reference = FORMER.get(reference, reference)
     if reference in known:
         return None if reference.endswith(ANY) else known[reference]
     families = (

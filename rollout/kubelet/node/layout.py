@@ -216,13 +216,6 @@ def _embedded(
     words = tuple(piece.text for piece in command)
     if not words or words[0].rsplit("/", 1)[-1] != embedding.name:
         raise LayoutError("layout-not-understood", f"{start.file} does not start {embedding.name}")
-    kill_mode = snapshot.measurement.unit.properties.get("KillMode", "") if snapshot.measurement.unit else ""
-    if kill_mode not in {"process", "none"}:
-        message = (
-            f"a restart of {embedding.unit} would end the containers of this node: its KillMode is {kill_mode or 'unknown'},"
-            " and their shims are processes of that unit"
-        )
-        raise LayoutError("containers-would-end", message)
     refused = rancher.own_options(words[1:], _environment(start, environments)[0], embedding)
     home = ArgumentsHome(embedding, read, refused)
     return _with_arguments(Layout(embedding.title, start, (), running, texts, environments, home, embedding.unit), home)

@@ -9,7 +9,7 @@ gpu-lost-at-reload       With the systemd cgroup driver a daemon-reload applies 
                          does not show that version, so this is said and never refused
 containers-killed        ``systemctl restart`` stops a unit first. With ``KillMode=control-group`` or ``mixed`` it kills
                          every process of its control group: a shim or conmon there takes its container along
-                         (systemd.kill(5))
+                         (systemd.kill(5)). The units of k3s and RKE2 always have the shims of their containerd
 daemon-reload            systemd reads all unit files again, because a file of a unit changes; so does a revert
 =======================  ==============================================================================================
 
@@ -35,6 +35,7 @@ from rollout.core.model.surroundings import NodeSurroundings
 from rollout.kubelet.conditions import NodeValues
 from rollout.kubelet.effects.needs import NeedVerdict
 from rollout.kubelet.node.layout import KUBELET_UNITS
+from rollout.kubelet.node.rancher import EMBEDDINGS
 from rollout.kubelet.runtimes import known
 
 RELOAD = "daemon-reload"
@@ -217,13 +218,29 @@ _MOST_COUNTED = 2000
 """Processes of a unit that the agent counts; there can be more."""
 
 
+_KEEP = "Set KillMode=process in a drop-in of the unit first, or drain the node by hand"
+
+
+def _killed_with_the_kubelet(here: NodeAtWork, unit: str) -> Iterator[Harm]:
+    """``unit`` of k3s or RKE2: both installers write ``KillMode=process``."""
+    measured = here.snapshot.measurement
+    units = (measured.unit, *(each.unit for each in measured.services.values()))
+    mode = next((each.properties.get("KillMode", "") for each in units if each is not None and each.name == unit), "")
+    if mode not in {"process", "none"}:
+        text = (
+            f"a restart of {unit} ends running containers: their shims are processes of that unit, and its KillMode is"
+            f" {mode or 'unknown'}"
+        )
+        yield Harm(CONTAINERS_KILLED, NeedVerdict.REFUSED, text, _KEEP)
+
+
 def _killed(here: NodeAtWork) -> Iterator[Harm]:
     for unit in here.change.units:
+        if unit in EMBEDDINGS:
+            yield from _killed_with_the_kubelet(here, unit)
         service = here.snapshot.measurement.services.get(unit)
         mode = service.unit.properties.get("KillMode", "") if service is not None else ""
-        if unit in KUBELET_UNITS or (
-            mode and mode not in _KILLS
-        ):  # a unit with a kubelet and shims is checked by its layout
+        if unit in KUBELET_UNITS or (mode and mode not in _KILLS):
             continue
         inside = [each for each in here.seen.processes or () if each.unit == unit]
         keepers = ", ".join(each.name for each in inside if each.name in known.KEEPERS)
@@ -233,7 +250,7 @@ def _killed(here: NodeAtWork) -> Iterator[Harm]:
                 NeedVerdict.REFUSED,
                 f"a restart of {unit} ends running containers: their {keepers} processes are in its control group, and"
                 f" KillMode={mode} kills all of it",
-                "Set KillMode=process in a drop-in of the unit first, or drain the node by hand",
+                _KEEP,
             )
         elif keepers or not inside or sum(each.count for each in inside) >= _MOST_COUNTED:
             lacking = (

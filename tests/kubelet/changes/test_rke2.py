@@ -206,12 +206,6 @@ def test_a_unit_that_starts_something_else_or_a_folder_that_was_cut_is_not_under
     assert refused(cut, maxParallelImagePulls=5).reference == "layout-not-understood"
 
 
-@pytest.mark.parametrize(("mode", "told"), [("control-group", "control-group"), ("mixed", "mixed"), ("", "unknown")])
-def test_a_unit_whose_restart_would_end_the_containers_is_refused(mode: str, told: str) -> None:
-    made = refused(nodes.with_unit(rke2(), KillMode=mode), maxParallelImagePulls=5)
-    assert (made.reference, f"its KillMode is {told}" in made.reason) == ("containers-would-end", True)
-
-
 def test_k3s_is_changed_in_its_own_folders() -> None:
     change = proposed(k3s(), maxParallelImagePulls=5, __registry_qps=9).change
     assert {file.path for file in change.files} == {

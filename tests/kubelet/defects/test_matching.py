@@ -118,6 +118,9 @@ def test_a_runtime_that_the_kubelet_does_not_use_has_no_defects_here() -> None:
 def test_crios_deadline_is_read_from_its_files() -> None:
     assert standing(crio(version="1.32.1"), "crio-short-progress-default") is DefectStanding.KEPT
     assert standing(crio(version="1.31.1"), "crio-fixed-progress-limit") is DefectStanding.KEPT
+    assert standing(crio(version="1.30.10"), "crio-fixed-progress-limit") is DefectStanding.KEPT
+    for other in ("1.29.13", "1.30.11"):
+        assert standing(crio(version=other), "crio-fixed-progress-limit") is not DefectStanding.KEPT
     assert standing(crio(version="1.32.5"), "crio-short-progress-default") is None
 
 

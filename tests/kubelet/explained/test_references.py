@@ -115,6 +115,10 @@ def test_a_family_has_one_entry_and_never_hides_a_setting(capsys: pytest.Capture
     assert capsys.readouterr().out.startswith("--http-check-frequency  flag")
 
 
+def test_a_reference_of_older_plans_is_explained_by_its_name_of_today() -> None:
+    assert about("containers-would-end") == about("containers-killed") is not None
+
+
 def test_a_misspelt_reference_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "drifed"]) == 2
     assert "did you mean `drifted`?" in capsys.readouterr().err

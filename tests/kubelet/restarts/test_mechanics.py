@@ -29,7 +29,9 @@ from tests.kubelet.nodes import (
     kubeadm,
     plain,
     settings,
+    with_unit,
 )
+from tests.kubelet.rancher_nodes import rke2
 
 FOUND = inventory(3, per_rack=3)
 NAMES = tuple(FOUND.nodes)
@@ -328,6 +330,19 @@ def test_what_a_restart_would_kill_is_not_known(here: Snapshot, lacking: str) ->
 def test_a_change_of_the_kubelet_alone_restarts_no_runtime() -> None:
     made = one(over_cri_dockerd("control-group", DAEMON, SHIMS), {"serializeImagePulls": False})
     assert (made.left, told(made, "containers-killed")) == ((), "")
+
+
+@pytest.mark.parametrize(("mode", "told"), [("control-group", "control-group"), ("mixed", "mixed"), ("", "unknown")])
+def test_a_restart_of_rke2_that_would_kill_its_shims_is_refused(mode: str, told: str) -> None:
+    (left,) = one(with_unit(rke2(), KillMode=mode), {"maxParallelImagePulls": 5}).left
+    assert left.reference == "containers-killed"
+    assert left.reason.startswith(
+        f"a restart of rke2-agent.service ends running containers: their shims are processes of that unit, and its KillMode is {told}."
+        " Set KillMode=process in a drop-in"
+    )
+    policy = replace(POLICY, accepted={"containers-killed": "drained by hand"})
+    assert one(with_unit(rke2(), KillMode=mode), {"maxParallelImagePulls": 5}, policy=policy).left == ()
+    assert one(rke2(), {"maxParallelImagePulls": 5}).left == ()
 
 
 def test_accepted_it_is_a_side_effect() -> None:
