@@ -127,6 +127,24 @@ homes_note_embedding() { # NAME of k3s or RKE2: the files that it makes the kube
   homes_note_matching rancher-config "/etc/rancher/$1/config.yaml.d/*" "/etc/rancher/$1/config.yaml.d/.*.y*"
   # shellcheck disable=SC2086 # a list of paths
   homes_note_read "$unit" $n_matched
+  homes_note_copied "$R/etc/rancher/$1/config.yaml"
+}
+
+homes_note_copied() { # FILE: what it and the files of `n_matched` name as `config` or `config-dir`: the kubelet of k3s or RKE2 reads it, from 1.32 on by a copy of their start
+  local path lines line
+  for path in $n_matched; do set -- "$@" "$R$path"; done
+  lines=$(grep -h -o -s -e "[][\"' ,-]config=/[^]\"' ,]*" -e "[][\"' ,-]config-dir=/[^]\"' ,]*" -- "$@" 2>/dev/null)
+  IFS=$NL
+  for line in $lines; do
+    unset IFS
+    path=${line#*=}
+    case $path in *[!A-Za-z0-9_./:@%+=,-]*) continue ;; esac
+    case $line in
+      *config-dir=*) homes_note_folder "${path%/}" ;;
+      *) homes_note_read "$unit" "$path" ;;
+    esac
+  done
+  unset IFS
 }
 
 homes_note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at most 64 in 64 folders

@@ -95,6 +95,24 @@ def test_a_drop_in_that_it_copies_at_its_start_is_not_edited_since(rke2: Node) -
     assert not stale & copies
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kubelet-arg:\n- v=2\n- config=/etc/site/kubelet\n- 'config-dir=/etc/site/d/'\n",
+        'kubelet-arg: ["--config=/etc/site/kubelet","config-dir=/etc/site/d"] # both\n',
+    ],
+)
+def test_what_its_arguments_name_is_read_by_it_and_may_be_edited_since(rke2: Node, text: str) -> None:
+    rke2.show(10_000_000)
+    rke2.kubelet_started(600)  # all files of this test are written after that
+    rke2.write("/etc/rancher/rke2/config.yaml.d/60-more.yaml", text.encode())
+    named = {"/etc/site/kubelet", "/etc/site/d/50-a.conf"}
+    for path in named:
+        rke2.write(path, b"kind: KubeletConfiguration\n")
+    found = read(rke2)
+    assert named <= {entry.path for entry in found.stale}
+
+
 def test_without_a_child_or_with_two_of_them_there_is_no_kubelet(rke2: Node) -> None:
     process(rke2, 204, "kubelet", MAIN, "kubelet")
     two = read(rke2).measurement

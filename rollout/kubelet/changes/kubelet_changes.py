@@ -374,7 +374,8 @@ def _of_arguments(fit: FitNode) -> Iterator[Unloaded]:
     """Files of k3s or RKE2 that changed since its start: which of their arguments it has read is not known."""
     home = fit.layout.flags_home
     if isinstance(home, ArgumentsHome):
-        stale = (entry for entry in fit.snapshot.stale if entry.path in home.texts)
+        read = {*home.texts, *fit.layout.copies(fit.snapshot.files).values()}
+        stale = (entry for entry in fit.snapshot.stale if entry.path in read)
         yield from (Unloaded((), entry.path, f"{entry.path} ({unloaded.how(entry)})") for entry in stale)
 
 

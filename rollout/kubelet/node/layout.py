@@ -7,7 +7,7 @@ of its own (``rancher``). Whatever does not fit is ``LayoutError``: the node is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from rollout.core.model.frozen import dataclass
@@ -100,6 +100,13 @@ class Layout:
     def embedding(self) -> Embedding | None:
         """What has this kubelet in its own unit."""
         return self.flags_home.embedding if isinstance(self.flags_home, ArgumentsHome) else None
+
+    def copies(self, paths: Iterable[str]) -> Mapping[str, str]:
+        """The drop-ins that the next start copies, each → its source, of the files ``paths``."""
+        home, folder = self.flags_home, self.flag("--config-dir") or ""
+        if not isinstance(home, ArgumentsHome) or home.refused:
+            return {}
+        return rancher.copies(folder.rstrip("/"), rancher.copied(self.running, home.args), paths)
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -218,11 +225,13 @@ def _embedded(
         raise LayoutError("layout-not-understood", f"{start.file} does not start {embedding.name}")
     refused = rancher.own_options(words[1:], _environment(start, environments)[0], embedding)
     home = ArgumentsHome(embedding, read, refused)
-    return _with_arguments(Layout(embedding.title, start, (), running, texts, environments, home, embedding.unit), home)
+    return _with_arguments(
+        Layout(embedding.title, start, (), running, texts, environments, home, embedding.unit), home, home
+    )
 
 
-def _with_arguments(now: Layout, home: ArgumentsHome) -> Layout:
-    """The layout with the command line that these files of k3s or RKE2 make."""
+def _with_arguments(now: Layout, home: ArgumentsHome, before: ArgumentsHome) -> Layout:
+    """The layout with the command line that the files of ``home`` make. The kubelet that runs was started with those of ``before``."""
     program, *words = now.running or ("",)
     if not home.embedding.child and program.rsplit("/", 1)[-1] not in PROGRAMS:
         message = (
@@ -235,8 +244,8 @@ def _with_arguments(now: Layout, home: ArgumentsHome) -> Layout:
     if strange:  # k3s makes only words of this form
         raise LayoutError("layout-not-understood", f"its kubelet has the argument {printable(strange, LONGEST_PATH)}")
     own = f"{home.embedding.title}'s own arguments"
-    args = () if home.refused else home.args
-    words_by_file = rancher.expected(rest, args, home.embedding)
+    args, started_with = ((), ()) if home.refused else (home.args, before.args)
+    words_by_file = rancher.expected(rest, args, home.embedding, started_with)
     gone = next((word for word, file in words_by_file if not file and not rancher.is_own(word)), "")
     if gone and not home.refused:
         message = (
@@ -282,7 +291,7 @@ def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
         home = layout.flags_home
         held = {**home.texts, **texts}
         ordered_texts = {path: held[path] for path in rancher.in_order(home.embedding, held)}
-        return _with_arguments(layout, replace(home, texts=ordered_texts))
+        return _with_arguments(layout, replace(home, texts=ordered_texts), home)
     named = {entry.path for entry in layout.start.files}
     environments = {**layout.environments, **{path: text for path, text in texts.items() if path in named}}
     units = {path: text for path, text in texts.items() if path not in named}

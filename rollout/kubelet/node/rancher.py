@@ -121,6 +121,11 @@ class KubeletArg:
         """Whether the flag that k3s sets itself stays beside it."""
         return self._key.endswith(("+", "-"))
 
+    @property
+    def precedes(self) -> bool:
+        """Whether it comes before what stays beside it."""
+        return self._key.endswith("-")
+
 
 def is_read(embedding: Embedding, path: str) -> bool:
     """Whether this file is one of its configuration files."""
@@ -193,36 +198,68 @@ def _entries(path: str, value: Value) -> tuple[KubeletArg, ...]:
     return tuple(KubeletArg(str(entry), path) for entry in entries)
 
 
-def expected(running: Sequence[str], args: Sequence[KubeletArg], embedding: Embedding) -> tuple[tuple[str, str], ...]:
+def expected(
+    running: Sequence[str],
+    args: Sequence[KubeletArg],
+    embedding: Embedding,
+    before: Sequence[KubeletArg] | None = None,
+) -> tuple[tuple[str, str], ...]:
     """The arguments of a kubelet that is started with ``args``, each with the file that has it or ``""``.
 
-    ``running``: those of the kubelet that runs; what ``args`` does not name is the embedding's own. Arguments are
-    ``--name=value``: ``GetArgs`` writes no others.
+    ``running``: those of the kubelet that runs, started with ``before`` (the same, if not given). What that does not name is
+    the embedding's own. Arguments are ``--name=value``: ``GetArgs`` writes no others.
     """
     not_given = _OF_THE_LOG if embedding.child else frozenset[str]()
-    if any(word.startswith("--config-dir=") and word.endswith(_MANAGED_FOLDER) for word in running):
+    if _is_managed(running):
         not_given |= _COPIED
     mine = [each for each in args if each.name.removeprefix("--") not in not_given]
-    by_name: dict[str, list[KubeletArg]] = {}
-    for each in mine:
-        by_name.setdefault(each.name, []).append(each)
-    words: list[tuple[str, str]] = []
-    for name in dict.fromkeys((*(word.partition("=")[0] for word in running), *sorted(by_name))):
-        had = [word for word in running if word.partition("=")[0] == name]
-        wanted = by_name.get(name, [])
-        words += _of_one_flag(had, wanted)
-    return tuple(words)
+    names = dict.fromkeys((*(word.partition("=")[0] for word in running), *sorted(each.name for each in mine)))
+    return tuple(
+        word
+        for name in names
+        for word in _of_one_flag(
+            [word for word in running if word.partition("=")[0] == name],
+            [each for each in (args if before is None else before) if each.name == name],
+            [each for each in mine if each.name == name],
+        )
+    )
 
 
-def _of_one_flag(had: list[str], wanted: list[KubeletArg]) -> list[tuple[str, str]]:
-    """The words of one flag. What stays beside ``wanted`` is known only from the kubelet that runs."""
-    files = {each.word: each.file for each in wanted}
+def copied(running: Sequence[str], args: Sequence[KubeletArg]) -> Mapping[str, str]:
+    """What they copy to their folder at each start: ``config`` and ``config-dir`` → path. ``{}``: the kubelet has it as its argument."""
+    if not _is_managed(running):
+        return {}
+    named = (each.word.removeprefix("--").partition("=") for each in args)
+    return {name: path for name, _, path in named if name in _COPIED and not path.endswith(_MANAGED_FOLDER)}
+
+
+def copies(folder: str, sources: Mapping[str, str], paths: Iterable[str]) -> Mapping[str, str]:
+    """Each copy in ``folder`` → its source, of the files ``paths`` (k3s pkg/daemons/agent/agent.go, ``extractConfigArgs``)."""
+    found = {f"{folder}/10-cli-config.conf": sources["config"]} if "config" in sources else {}
+    below = f"{sources['config-dir'].rstrip('/')}/" if "config-dir" in sources else ""
+    if below:
+        found |= {f"{folder}/20-cli-config-dir/{path[len(below) :]}": path for path in paths if path.startswith(below)}
+    return found
+
+
+def _is_managed(running: Sequence[str]) -> bool:
+    return any(word.startswith("--config-dir=") and word.endswith(_MANAGED_FOLDER) for word in running)
+
+
+def _of_one_flag(
+    had: Sequence[str], before: Sequence[KubeletArg], wanted: Sequence[KubeletArg]
+) -> list[tuple[str, str]]:
+    """The words of one flag as ``GetArgs`` makes them: its own value is kept by the first entry, or by none."""
     if not wanted:
         return [(word, "") for word in had]
-    kept = any(each.keeps for each in wanted)
-    if kept and not files.keys() - set(had):
-        return [(word, files.get(word, "")) for word in had]
-    return [(each.word, each.file) for each in wanted]
+    own = list(had) if wanted[0].keeps else []
+    for each in before:
+        if each.word in own:
+            own.remove(each.word)
+    words = [(word, "") for word in own]
+    for each in wanted:
+        words = [(each.word, each.file), *words] if each.precedes else [*words, (each.word, each.file)]
+    return words
 
 
 def with_flags(text: str | None, ours: Sequence[str]) -> str:

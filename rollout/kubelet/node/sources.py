@@ -35,7 +35,7 @@ def sources_of(snapshot: Snapshot, now: Layout) -> Sources:
     allowed = now.variables.get(DROP_INS_ALLOWED, "") or snapshot.facts.get("config-dir-alpha", "")
     return Sources(
         config=_config(snapshot, now),
-        drop_ins=_drop_ins(snapshot, config_dir(now)),
+        drop_ins=_drop_ins(snapshot, config_dir(now), now),
         flags=now.asked,
         environment={DROP_INS_ALLOWED: allowed} if allowed else {},
         cgroup_v1=_CGROUP_V1.get(snapshot.facts.get("cgroup", "")),
@@ -78,8 +78,11 @@ def _config(snapshot: Snapshot, now: Layout) -> File | None:
     return File(path, text_of(snapshot.files.get(path), path).encode())
 
 
-def _drop_ins(snapshot: Snapshot, directory: str) -> tuple[File, ...] | None:
-    """Every ``*.conf`` below the directory in the order in which the kubelet walks it (``filepath.WalkDir``)."""
+def _drop_ins(snapshot: Snapshot, directory: str, now: Layout) -> tuple[File, ...] | None:
+    """Every ``*.conf`` below the directory in the order in which the kubelet walks it (``filepath.WalkDir``).
+
+    A copy that the next start makes anew has the content of its source.
+    """
     if not directory:
         return None
     truncated = snapshot.facts.get("config-dir-truncated", "")
@@ -97,7 +100,13 @@ def _drop_ins(snapshot: Snapshot, directory: str) -> tuple[File, ...] | None:
         for path, state in snapshot.files.items()
         if path.startswith(directory + "/") and path.endswith(".conf") and state.kind not in {"absent", "directory"}
     ]
-    return tuple(File(path, text_of(snapshot.files[path], path).encode()) for path in sorted(paths, key=_walked))
+    there = (path for path, state in snapshot.files.items() if state.kind not in {"absent", "directory"})
+    copies = {copy: source for copy, source in now.copies(there).items() if copy.endswith(".conf")}
+    found = {path: copies.get(path, path) for path in (*paths, *copies)}
+    return tuple(
+        File(path, text_of(snapshot.files.get(found[path]), found[path]).encode())
+        for path in sorted(found, key=_walked)
+    )
 
 
 def _walked(path: str) -> tuple[str, ...]:

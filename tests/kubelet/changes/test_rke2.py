@@ -12,10 +12,10 @@ from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot, Stale
 from rollout.kubelet.changes.changes import Proposal, change_for
 from rollout.kubelet.changes.home_files import foreign_files, foreign_units
-from rollout.kubelet.node import layout
+from rollout.kubelet.node import layout, rancher
 from tests.kubelet import nodes
 from tests.kubelet.nodes import POLICY, applied, regular, settings, with_file
-from tests.kubelet.rancher_nodes import DROP_IN, FOLDER, FRAGMENT, MAIN, OURS, SITE, UNIT, k3s, rke2
+from tests.kubelet.rancher_nodes import DEFAULTS_TEXT, DROP_IN, FOLDER, FRAGMENT, MAIN, OURS, SITE, UNIT, k3s, rke2
 
 
 def proposed(found: Snapshot, **values: Value) -> Proposal:
@@ -106,7 +106,7 @@ def test_a_flag_replaces_rke2s_own_and_one_of_a_site_stays_before_ours() -> None
 @pytest.mark.parametrize("name", ["config", "config-dir"])
 def test_from_1_32_on_a_file_named_in_its_arguments_is_copied_into_the_folder_and_no_argument(name: str) -> None:
     args = {SITE: f"kubelet-arg: [{name}=/etc/site/kubelet, registry-qps=3]\n"}
-    found = rke2("1.33.4+rke2r1", args, ("--registry-qps=3",))
+    found = with_file(rke2("1.33.4+rke2r1", args, ("--registry-qps=3",)), regular("/etc/site/kubelet", DEFAULTS_TEXT))
     proposed(found, maxParallelImagePulls=5)
     now = layout.find(found)
     assert (now.flag("--config"), now.flag("--config-dir"), now.flag("--registry-qps")) == (None, FOLDER, "3")
@@ -228,3 +228,62 @@ def test_arguments_of_another_form_are_not_understood() -> None:
 def test_kubelets_before_1_21_have_no_folder_of_configurations() -> None:
     made = refused(rke2("1.20.15+rke2r1"), serializeImagePulls=True)
     assert (made.reference, "from 1.21 on" in made.reason) == ("setting-unsupported", True)
+
+
+OWN_GATES = "--feature-gates=CloudDualStackNodeIPs=true"
+
+
+@pytest.mark.parametrize(
+    ("site", "started_with"),
+    [
+        ("feature-gates+=A=true", [OWN_GATES, "--feature-gates=A=true"]),
+        ("feature-gates-=A=true", ["--feature-gates=A=true", OWN_GATES]),
+        ("feature-gates=A=true", ["--feature-gates=A=true"]),
+    ],
+)
+def test_arguments_are_those_that_get_args_makes_of_its_own_of_a_sites_and_of_ours(
+    site: str, started_with: list[str]
+) -> None:
+    """k3s pkg/util/args.go: its own value is kept by the first entry of a flag or by none."""
+    one = rancher.kubelet_args({SITE: f"kubelet-arg: [{site}]\n"})
+    old = rancher.kubelet_args({SITE: f"kubelet-arg: [{site}]\n", OURS: "kubelet-arg+: [feature-gates=B=true]\n"})
+    new = rancher.kubelet_args({SITE: f"kubelet-arg: [{site}]\n", OURS: "kubelet-arg+: [feature-gates=B=false]\n"})
+    embedding = rancher.EMBEDDINGS[UNIT]
+
+    def words(*of: tuple[str, str]) -> list[str]:
+        return [word for word, _ in of]
+
+    with_old, with_new = [*started_with, "--feature-gates=B=true"], [*started_with, "--feature-gates=B=false"]
+    assert words(*rancher.expected(started_with, one, embedding)) == started_with
+    assert words(*rancher.expected(started_with, old, embedding, before=one)) == with_old
+    assert words(*rancher.expected(with_old, old, embedding)) == with_old
+    assert words(*rancher.expected(with_old, new, embedding, before=old)) == with_new
+
+
+def test_a_flag_of_ours_stands_beside_one_that_a_site_appends_and_changes_alone() -> None:
+    site = {SITE: "kubelet-arg: ['node-labels+=a=b']\n"}
+    found = rke2("1.28.15+rke2r1", site, ("--node-labels=own=1", "--node-labels=a=b"))
+    then = layout.rewritten(layout.find(found), {OURS: 'kubelet-arg+:\n- "node-labels=c=d"\n'})
+    labels = [piece.text for piece in then.pieces if piece.text.startswith("--node-labels")]
+    assert labels == ["--node-labels=own=1", "--node-labels=a=b", "--node-labels=c=d"]
+
+
+@pytest.mark.parametrize(
+    ("arg", "source", "copy"),
+    [
+        ("config=/etc/site/kubelet", "/etc/site/kubelet", "10-cli-config.conf"),
+        ("config-dir=/etc/site/d/", "/etc/site/d/50-a.conf", "20-cli-config-dir/50-a.conf"),
+    ],
+)
+def test_the_source_of_a_copied_drop_in_is_what_the_next_start_reads(arg: str, source: str, copy: str) -> None:
+    def kubelet(pods: int) -> str:
+        return f"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: {pods}\n"
+
+    found = rke2(configs={SITE: f"kubelet-arg: [{arg}]\n"}, drop_ins={copy: kubelet(110)})
+    if arg.startswith("config="):
+        assert refused(found, maxParallelImagePulls=5).reason == f"the snapshot does not contain {source}"
+    found = with_file(found, regular(source, kubelet(150)))
+    assert proposed(found, maxParallelImagePulls=5, maxPods=180).before["maxPods"] == 150
+    edited = replace(found, stale=(Stale(source, UNIT, edited=True, seconds=60),))
+    made = refused(edited, maxParallelImagePulls=5)
+    assert (made.reference, f"{source} (edited after {UNIT} started)" in made.reason) == ("edited-not-loaded", True)
