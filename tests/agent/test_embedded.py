@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from rollout.core.model.snapshot import Snapshot
@@ -133,6 +135,39 @@ def test_pulls_of_its_own_runtime_are_those_since_its_last_start(rke2: Node) -> 
     lines = pull.format("a:1") + begin + pull.format("b:1") + pull.format("c:1") + end.format("b:1")
     rke2.write(log, lines.encode())
     assert read(rke2).measurement.pulls == ("c:1",)
+
+
+@pytest.mark.parametrize(
+    ("before", "since", "pulls"),
+    [
+        (("other", "PullImage a:1"), ("other", "PullImage b:1", "PullImage c:1", "end b:1"), ("c:1",)),
+        (("PullImage a:1",), ("other",), ()),
+        ((), ("other", "PullImage b:1"), None),
+        (("PullImage a:1",), ("warn",), None),
+        (("PullImage a:1",), (), None),
+        (("other",), ("strange zone",), None),
+    ],
+    ids=["whole", "no pull since", "begins too late", "no information", "nothing since", "another zone"],
+)
+def test_without_a_line_of_its_start_the_time_of_the_log_shows_whether_it_is_whole(
+    rke2: Node, before: tuple[str, ...], since: tuple[str, ...], pulls: tuple[str, ...] | None
+) -> None:
+    rke2.show(600)  # its unit started then
+    now = datetime.now(UTC).astimezone()
+
+    def line(word: str, age: int) -> str:
+        at = (now - timedelta(seconds=age)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        name = word.partition(" ")[2]
+        text = {
+            "PullImage": f'level=info msg="PullImage \\"{name}\\""',
+            "end": f'level=info msg="PullImage \\"{name}\\" returns image reference \\"sha256:1\\""',
+            "warn": 'level=warning msg="odd"',
+        }.get(word.partition(" ")[0], 'level=info msg="StopPodSandbox returns successfully"')
+        return f'time="{"2099-01-01T00:00:00+13:45" if name == "zone" else at}" {text}\n'
+
+    text = "".join([*(line(word, 3600) for word in before), *(line(word, 60) for word in since)])
+    rke2.write("/var/lib/rancher/rke2/agent/containerd/containerd.log", text.encode())
+    assert read(rke2).measurement.pulls == pulls
 
 
 def test_a_unit_of_the_kubelet_that_exists_is_the_kubelets(rke2: Node) -> None:

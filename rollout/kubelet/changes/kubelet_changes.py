@@ -356,8 +356,8 @@ def anchor(fit: FitNode, change: Change) -> tuple[FileChange, ...]:
         if not home_files.foreign_files(replace(change, files=(file,))):
             return (file,)
     message = (
-        f"the files are as wanted and only a restart is missing, which rollout records by a file that it may write; there is"
-        f" none on this node: restart {fit.layout.unit} by hand"
+        f"the files are as wanted and only a restart is missing; rollout records it by a file that it may write, and knows none"
+        f" on this node: restart {fit.layout.unit} by hand"
     )
     raise LayoutError("restart-without-file", message)
 

@@ -105,8 +105,10 @@ containerd_embedded() { # that of k3s or RKE2, in the folder `p_home`, has its l
   local lines line l_source l_message l_writer begun others data
   # shellcheck disable=SC2034 # read by `containerd_find_layers`
   data=$p_home/containerd begun=0 others=$q_names
+  # its first lines and the last one of information show, if nothing else, which time it tells of
   lines=$(lastly 8 tail -c 16777216 -- "$R$data/containerd.log" 2>/dev/null |
-    sed -n -e '/starting containerd/b cut' -e '/PullImage/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p)
+    sed -n -e '1,2b cut' -e '/starting containerd/b cut' -e '/PullImage/b cut' -e '/^time="[^"]*" level=info /h' -e '$!d' -e x \
+      -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p)
   IFS=$NL
   for line in $lines; do
     unset IFS
@@ -118,10 +120,52 @@ containerd_embedded() { # that of k3s or RKE2, in the folder `p_home`, has its l
     esac
   done
   unset IFS
-  [ "$begun" = 1 ] || q_names=''
+  [ "$begun" = 1 ] || { q_names='' && containerd_follow_since && begun=1; } || q_names=''
   containerd_find_layers
   q_names=$q_names$others
   [ "$begun" = 1 ]
+}
+
+containerd_follow_since() { # `lines`, none of which tells of a start: the pulls since the start of the unit's process. That is all of them only if the log reaches
+  # back before it, and has lines of information since: those of pulls are such
+  local since zone moment reaches informed line
+  is_number "${m_started:-}" || return 1
+  shown_files_date_boot
+  since=$(lastly 3 date -d "@$(((x_booted + m_started / 1000) / 1000))" '+%Y%m%d%H%M%S %z' 2>/dev/null)
+  zone=${since#* } since=${since% *} reaches=0 informed=0
+  is_number "$since" || return 1
+  IFS=$NL
+  for line in $lines; do
+    unset IFS
+    containerd_date "$line" || continue
+    [ "$moment" -ge "$since" ] || { reaches=1 && continue; }
+    [ "$reaches" = 1 ] || return 1
+    case $line in 'time="'*'" level=info '*) informed=1 ;; esac
+    q_request=''
+    processes_take_apart "$line"
+    pulls_follow
+  done
+  unset IFS
+  [ "$informed" = 1 ]
+}
+
+containerd_date() { # LINE: when it was logged, into `moment`, as a number of 14 digits in the time `zone`; false if it has no such time. One of another zone is no time
+  moment=${1#'time="'}
+  [ "$moment" != "$1" ] || return 1
+  moment=${moment%%\"*}
+  case $moment in
+    *Z) moment=${moment%Z}+00:00 ;;
+    *[+-][0-9][0-9]:[0-9][0-9]) ;;
+    *) return 1 ;;
+  esac
+  case ${moment#"${moment%??????}"},$zone in "${zone%??}:${zone#???},$zone") ;; *) return 1 ;; esac
+  moment=${moment%??????}
+  IFS='-T:'
+  # shellcheck disable=SC2086 # split into numbers
+  set -- ${moment%%.*}
+  unset IFS
+  moment=$1${2-}${3-}${4-}${5-}${6-}
+  [ "${#moment}" -eq 14 ] && is_number "$moment"
 }
 
 containerd_read_root() { # FILE of containerd's, into `data`: the root, from before its first table
