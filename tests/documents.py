@@ -10,9 +10,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from rollout.cli.documents import all_documents, documents_schema
 from rollout.cli.main import OLD_NAMES
 from rollout.cli.registry import REGISTERED
+from rollout.cli.schema import all_documents, documents_schema
 from rollout.core.text import documents
 
 _BLANKS = re.compile(r"\s*")

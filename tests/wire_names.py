@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rollout.adapters.agent_program import agent_program
-from rollout.cli.documents import documents_schema
+from rollout.cli.schema import documents_schema
 from rollout.core.model import conditions
 from rollout.core.model.conditions import Condition
 from rollout.core.model.gate_kinds import known

@@ -14,7 +14,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from rollout.kubelet.runtimes.stand_in import PullLines
-from rollout.lab import embedded, kubelet, pulls, runtime_start, units
+from rollout.lab import embedded, kubelet, pulls, runtimes, units
 from rollout.lab.kubelet_faults import Ailments
 from rollout.lab.pods import LabPods
 from rollout.lab.runtimes import STAND_INS
@@ -256,7 +256,7 @@ class LabMachine:
         service = self.services.get(name)
         if service is None or service.phase is not UnitPhase.RUNNING or not service.pid:
             return False
-        said = runtime_start.reload(name, service.arguments, self.tree) if name in DAEMONS else None
+        said = runtimes.reload(name, service.arguments, self.tree) if name in DAEMONS else None
         if said is None and name in DAEMONS:
             self._vanish(service, now)
             service.end(now, 1)
@@ -326,7 +326,7 @@ class LabMachine:
         if name == KUBELET:
             start = self.ailments.spoil(kubelet.start(self.version, arguments, self.tree, variables), now)
         else:
-            start = runtime_start.start(name, self.runtime_version, arguments, self.tree)
+            start = runtimes.start(name, self.runtime_version, arguments, self.tree)
         pid = self.host.pid()
         service.begin(now, pid, arguments, start)
         stays = start.status is None or start.life > kubelet.START_UP

@@ -1,4 +1,5 @@
-"""Container runtimes of the lab's nodes, from their descriptions: programs, units, files, and kubeadm's kubelet flags.
+"""Container runtimes of the lab's nodes, from their descriptions: programs, units, files, starts, and kubeadm's
+kubelet flags.
 
 ``runtime`` is a name in a node's label.
 """
@@ -9,8 +10,10 @@ from collections.abc import Mapping
 
 from rollout.kubelet.runtimes.description import Description
 from rollout.kubelet.runtimes.known import DAEMONS, KNOWN
-from rollout.kubelet.runtimes.stand_in import DaemonStandIn
+from rollout.kubelet.runtimes.stand_in import DaemonStandIn, RuntimeExitError
 from rollout.lab import configs
+from rollout.lab.kubelet import ProgramStart
+from rollout.lab.units import Tree
 
 STAND_INS: Mapping[str, DaemonStandIn] = {daemon.unit: daemon.stand_in for daemon in DAEMONS}
 """By unit."""
@@ -75,3 +78,27 @@ def flags(runtime: str, minor: int) -> tuple[str, ...]:
 
 def _pause(minor: int) -> str:
     return "registry.k8s.io/pause:3.10" if minor >= 32 else "k8s.gcr.io/pause:3.2"
+
+
+# Start and SIGHUP as functions: command line and files in; journal lines and outcome out.
+
+
+def start(unit: str, version: str, arguments: tuple[str, ...], tree: Tree) -> ProgramStart:
+    """Start a runtime of this ``version`` (``""``: any) with a command line on a node's files."""
+    try:
+        STAND_INS[unit].read(version, arguments, tree)
+    except RuntimeExitError as error:
+        return ProgramStart((f'time="2026-11-20T09:00:00Z" level=fatal msg="{error}"',), 1)
+    return ProgramStart()
+
+
+def reload(unit: str, arguments: tuple[str, ...], tree: Tree) -> tuple[str, ...] | None:
+    """Its log lines after a SIGHUP; ``None``: it does not handle the signal and dies."""
+    daemon = STAND_INS.get(unit)
+    if daemon is None or daemon.reload is None:
+        return None
+    try:
+        level, text = "info", daemon.reload(arguments, tree)
+    except RuntimeExitError as error:
+        level, text = "error", str(error)
+    return (f'time="2026-11-20T09:00:00Z" level={level} msg="{text}"',)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from typing import Annotated
 
 from rollout.app.following import replay
 from rollout.app.rollbacks import RunsToRevert, emergency, pick, rollback_order
@@ -15,6 +16,7 @@ from rollout.core.model.report import Report
 from rollout.core.model.snapshot import Token
 from rollout.core.plans.receipt_history import on_nodes
 from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
+from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.errors import UsageError
 from rollout.simulator.controller import Controller, Strike, Surroundings
 from rollout.simulator.faults import World, set_up
@@ -31,7 +33,7 @@ from rollout.simulator.fleet_laws import (
 from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import Kubelet, Restart
 from rollout.simulator.node import ModelNode
-from rollout.simulator.scenario import FaultKind, Scenario
+from rollout.simulator.scenario import Fault, FaultKind, Scenario
 from rollout.simulator.timeline import Task, Timeline
 
 LONGEST = 8000.0
@@ -64,6 +66,28 @@ class PlayOutcome:
     killed: int = 0
     ending: str = ""
     seconds: float = 0.0
+
+
+_FAULT = Shown(
+    "``at`` counts seconds, or actions of a controller, or requests: see ``simulator.scenario.Fault``.",
+    ("kind", "node", "at", PrintedKey("lasting", "lasting_seconds"), "amount", "words"),
+)
+_TOLD = Shown("", (PrintedKey("at", "after_seconds"), "who", PrintedKey("words", "text")))
+_OUTCOME = Shown(
+    "",
+    (
+        "scenario.seed", PrintedKey("broken", or_null=True), "ending",
+        PrintedKey("scenario.faults", kind=tuple[Annotated[Fault, _FAULT], ...]),
+        PrintedKey("story", kind=tuple[Annotated[Told, _TOLD], ...]),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PlayDocument:
+    """The story of one seed. ``broken``: the law that broke, ``None`` if every law was kept."""
+
+    outcome: Inline[Annotated[PlayOutcome, _OUTCOME]]
 
 
 @dataclass

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from os import sched_getaffinity
 from time import monotonic
+from typing import Annotated
 
+from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.simulator.draw import scenario
 from rollout.simulator.play import Play, PlayOutcome
 from rollout.simulator.scenario import FaultKind, Scenario
@@ -68,6 +70,28 @@ class Tally:
         for name in ("faults", "endings", "laws"):
             getattr(self, name).update(getattr(other, name))
         self.broken |= dict(list(other.broken.items())[: MOST_KEPT - len(self.broken)])
+
+
+def _in_seconds(hours: float) -> float:
+    return hours * 3600
+
+
+_COUNTS = Mapping[str, int]
+_TALLY = Shown(
+    "",
+    (
+        "seeds", "nodes", "events", PrintedKey("hours", "played_seconds", write=_in_seconds), "controllers", "killed",
+        PrintedKey("faults", kind=_COUNTS), PrintedKey("endings", kind=_COUNTS), PrintedKey("laws", kind=_COUNTS),
+        PrintedKey("broken", kind=Mapping[int, str]), PrintedKey("took", "seconds"),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TallyDocument:
+    """The results of many seeds: ``broken`` is seed → law. ``played_seconds`` passed in all plays, ``seconds`` here."""
+
+    tally: Inline[Annotated[Tally, _TALLY]]
 
 
 def played(first: int, count: int) -> Tally:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from rollout.cli.documents import all_documents, documents_schema
 from rollout.cli.main import INTERNAL, run
 from rollout.cli.registry import REGISTERED
+from rollout.cli.schema import all_documents, documents_schema
 from rollout.core.run.journal_codec import EVENTS
 from rollout.core.text import documents
 from rollout.core.text.documents import Moment, kind_of

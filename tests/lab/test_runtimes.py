@@ -10,7 +10,7 @@ from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_snapshot
 from rollout.kubelet.runtimes.containerd.stand_in import INGEST
 from rollout.kubelet.runtimes.dockerd.stand_in import TMP as DOCKERS_TMP
-from rollout.lab import layouts, pulls, runtime_start, systemctl
+from rollout.lab import layouts, pulls, runtimes, systemctl
 from rollout.lab.machine import KUBELET, LabMachine
 from tests.agent.node import PROGRAM
 from tests.lab.labs import Lab
@@ -79,7 +79,7 @@ def test_every_runtime_of_the_lab_starts_with_its_own_files(minor: int, runtime:
 def test_errors_that_end_a_runtime(unit: str, path: str, content: str, starts: bool) -> None:
     tree = MemoryTree()
     tree.write(path, content)
-    assert (runtime_start.start(unit, "", ("/usr/bin/x",), tree).status is None) == starts
+    assert (runtimes.start(unit, "", ("/usr/bin/x",), tree).status is None) == starts
 
 
 @pytest.mark.parametrize(
@@ -92,17 +92,17 @@ def test_errors_that_end_a_runtime(unit: str, path: str, content: str, starts: b
     ],
 )
 def test_flags_of_cri_dockerd(flags: tuple[str, ...], starts: bool) -> None:
-    assert (runtime_start.start(CRI_DOCKERD, "", ("cri-dockerd", *flags), MemoryTree()).status is None) == starts
+    assert (runtimes.start(CRI_DOCKERD, "", ("cri-dockerd", *flags), MemoryTree()).status is None) == starts
 
 
 def test_containerd_1_does_not_read_version_3_and_imports_are_read() -> None:
     tree = MemoryTree()
     tree.write(TOML, "version = 3\n")
-    assert runtime_start.start(CONTAINERD, "1.7.28", ("containerd",), tree).status == 1
-    assert runtime_start.start(CONTAINERD, "2.1.4", ("containerd",), tree).status is None
+    assert runtimes.start(CONTAINERD, "1.7.28", ("containerd",), tree).status == 1
+    assert runtimes.start(CONTAINERD, "2.1.4", ("containerd",), tree).status is None
     tree.write(TOML, 'imports = ["conf.d/*.toml"]\n')
     tree.write("/etc/containerd/conf.d/a.toml", "version =\n")
-    assert runtime_start.start(CONTAINERD, "2.1.4", ("containerd",), tree).status == 1
+    assert runtimes.start(CONTAINERD, "2.1.4", ("containerd",), tree).status == 1
 
 
 def test_a_restart_reports_a_runtime_that_does_not_start_and_it_is_retried() -> None:

@@ -23,10 +23,9 @@ from rollout.errors import UsageError
 from rollout.simulator.draw import scenario
 from rollout.simulator.fault_words import faults_of
 from rollout.simulator.forecast import ForecastDocument, foreseen_lines
-from rollout.simulator.play import PlayOutcome
-from rollout.simulator.play_documents import PlayDocument, TallyDocument
+from rollout.simulator.play import PlayDocument, PlayOutcome
 from rollout.simulator.rehearsal import PlanRehearsal
-from rollout.simulator.tally import Tally, page, played_on_all_cores, rows, smallest
+from rollout.simulator.tally import Tally, TallyDocument, page, played_on_all_cores, rows, smallest
 
 LAW_BROKEN = 70
 """Exit code for a broken law, which is a bug in rollout."""
