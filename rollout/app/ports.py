@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.regions import RegionStanding
+from rollout.core.model.ways_in import Become
 from rollout.core.text.documents import Moment
 
 if TYPE_CHECKING:  # a look at a run needs few of these
@@ -26,6 +27,7 @@ class Target:
     """The address of a node for SSH. ``ssh_config`` may map it further. ``zone``: of the inventory.
 
     ``controller_ssh``: this machine may reach it itself while no worker of its region answers.
+    ``become``: what makes a command root there, if it must be.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Target:
     port: int | None = None
     zone: str = ""
     controller_ssh: bool = False
+    become: Become = Become.SUDO
 
 
 class Nodes(Protocol):

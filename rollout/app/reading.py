@@ -41,7 +41,7 @@ def access_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> Nod
 
 def _target(node: Node, regions: Collection[str]) -> Target:
     itself = bool(region_of_zone(node.zone, regions))
-    return Target(node.name, node.address, node.user, node.port, node.zone, controller_ssh=itself)
+    return Target(node.name, node.address, node.user, node.port, node.zone, controller_ssh=itself, become=node.become)
 
 
 def access_within(call: CallPorts, cluster: str, limit: str) -> NodeAccess:

@@ -27,9 +27,9 @@ from rollout.adapters.ssh.troubles import carried, detail_of, printable, transla
 from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
-from rollout.core.model.ways_in import Way
+from rollout.core.model.ways_in import Become, Way
 from rollout.errors import RemoteError
-from rollout.kubelet.agent.sudo import Secret
+from rollout.kubelet.agent.sudo import Secret, quiet
 
 GRACE = 0.5  # between our own deadline and the watchdog's
 
@@ -78,7 +78,7 @@ class SshNodes:
 
     def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
         """Connect if needed and run, all within the command's deadline (plus a short grace)."""
-        deadline = Deadline(command.deadline)
+        deadline, command = Deadline(command.deadline), _as_root(target, command)
         try:
             # Before the command is sent nothing has started, so retry once over a new connection.
             # A kept connection may be dead, or full if sshd refuses a session (MaxSessions).
@@ -205,6 +205,13 @@ class SshNodes:
         transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
         self._accepted[target] = transport.accepted_key
         return PooledConnection(transport, wire)
+
+
+def _as_root(target: Target, command: RemoteCommand) -> RemoteCommand:
+    """``command`` by the program of the node. doas reads passwords from a terminal only: it gets none."""
+    if target.become is Become.SUDO or not command.bare:
+        return command
+    return replace(command, line=quiet(command.bare, target.become), bare="")
 
 
 def _through_program(link: PooledConnection) -> bool:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from rollout.core.model.conditions import Condition
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Setting
+from rollout.core.model.ways_in import Become
 from rollout.errors import Place
 
 # A node's role, from the labels that Kubernetes and the makers of device plugins set.
@@ -53,7 +54,7 @@ def role_of(labels: Mapping[str, str]) -> Role:
 @dataclass(frozen=True, slots=True)
 class Node:
     """One machine. ``address`` is passed to SSH (``ssh_config`` may map it further); ``user``, ``port`` and ``sudo`` may
-    be unset.
+    be unset. ``sudo``: whether the login must become root; ``become``: by which program.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Node:
     port: int | None = None
     sudo: bool | None = None
     registry: str = ""  # what it pulls from (an upstream or a mirror), to compute registry loads; "": not set
+    become: Become = Become.SUDO
 
     @property
     def through_sudo(self) -> bool:

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
+class Become(StrEnum):
+    """The program that runs the agent as root, where the login is not root's."""
+
+    SUDO = "sudo"
+    DOAS = "doas"
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """How a node is reached, by ssh_config. ``address`` is what a ``Host`` pattern there must match.

@@ -28,6 +28,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Endpoints, Inventory, Level, Node
 from rollout.core.model.regions import region_of_zone
 from rollout.core.model.settings import Setting
+from rollout.core.model.ways_in import Become
 from rollout.core.reading.inventory_schema import (
     AnyInventory,
     Attributes,
@@ -52,6 +53,7 @@ class Login:
     user: str | None = None
     port: int | None = None
     sudo: bool | None = None
+    become: Become | None = None
 
 
 class Logins:
@@ -73,6 +75,7 @@ class Logins:
                     one.user if one.user is not None else login.user,
                     one.port if one.port is not None else login.port,
                     one.sudo if one.sudo is not None else login.sudo,
+                    Become(one.become) if one.become is not None else login.become,
                 )
             self._merged[key] = login
         return self._merged[key]
@@ -239,7 +242,10 @@ class _Reading:
                 if owners.setdefault((address, login.port), name) != name:
                     clashes.append(name)
                 rack, zone = (areas[kind].get(name, NO_RACK) for kind in (AreaKind.RACK, AreaKind.ZONE))
-                nodes[name] = Node(name, address, rack, zone, own, groups, login.user, login.port, login.sudo, registry)
+                nodes[name] = Node(
+                    name, address, rack, zone, own, groups, login.user, login.port, login.sudo, registry,
+                    login.become or Become.SUDO,
+                )  # fmt: skip
             if clashes:
                 clash = nodes[clashes[0]]
                 self._duplicate_address(block, clashes, owners[clash.address, clash.port], clash.address)

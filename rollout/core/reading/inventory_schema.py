@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -73,11 +73,12 @@ Settings = Annotated[dict[str, Any], schema_words.SETTINGS]  # read with places 
 
 
 class Ssh(Written):
-    """The login, where ``ssh_config`` does not set it. If ``sudo`` is not set, every user except root uses sudo."""
+    """The login, where ``ssh_config`` does not set it. If ``sudo`` is not set, every user except root becomes root by ``become``."""
 
     user: User | None = None
     port: Port | None = None
     sudo: bool | None = None
+    become: Literal["sudo", "doas"] | None = None
 
 
 class WrittenEndpoints(Written):
@@ -105,6 +106,7 @@ class Attributes(Written):
     user: User | None = None
     port: Port | None = None
     sudo: bool | None = None
+    become: Literal["sudo", "doas"] | None = None
     registry: Registry | None = None
 
 

@@ -23,7 +23,7 @@ from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.verdict import Verdict
-from rollout.core.model.ways_in import DoctorCheck, Probe, Way
+from rollout.core.model.ways_in import Become, DoctorCheck, Probe, Way
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError, RolloutError
 from rollout.features.doctor.words import NOT_REACHED, NOT_SET, DoctorResult
@@ -69,15 +69,15 @@ class NodesWithWays(Nodes, Ways, Protocol):
 
 # Which nodes: some of each kind, in as many racks as possible.
 
-KindKey = tuple[Role, tuple[NodeKind, ...], str | None, int | None, bool | None]
+KindKey = tuple[Role, tuple[NodeKind, ...], str | None, int | None, bool | None, Become]
 
 
 def sample(inventory: Inventory, selection: Sequence[str], of_each: int = EACH_KIND) -> tuple[str, ...]:
-    """Up to ``of_each`` nodes of each kind, in inventory order. Nodes with another user, port or sudo are another kind."""
+    """Up to ``of_each`` nodes of each kind, in inventory order. Nodes with another user, port, sudo or doas are another kind."""
     possible = kinds(inventory.api_server, inventory.nodes.values())
     together: dict[KindKey, list[Node]] = {}
     for node in (inventory.nodes[name] for name in selection):
-        key = (role_of(node.labels), tuple(sorted(possible.of(node))), node.user, node.port, node.sudo)
+        key = (role_of(node.labels), tuple(sorted(possible.of(node))), node.user, node.port, node.sudo, node.become)
         together.setdefault(key, []).append(node)
     racks: Counter[str] = Counter()
     chosen: set[str] = set()
@@ -156,7 +156,8 @@ def _read(visit: Visit, target: Target, way: Way) -> Iterator[DoctorResult]:
     if isinstance(read, Unread):
         yield DoctorResult(target.name, DoctorCheck.SUDO, Verdict.FAIL, read.message, read.reference)
         return
-    how = f"user {way.user} becomes root" if sudo else f"not needed: user {way.user}"
+    by = "" if target.become is Become.SUDO else f" through {target.become}"
+    how = f"user {way.user} becomes root{by}" if sudo else f"not needed: user {way.user}"
     yield DoctorResult(target.name, DoctorCheck.SUDO, Verdict.PASS, how)
 
     def failed(why: str) -> tuple[DoctorResult, ...]:

@@ -51,6 +51,10 @@ def _passwordless(to: ToFix) -> str:
     )
 
 
+def _permitted(to: ToFix) -> str:
+    return f"on the node, in /etc/doas.conf: permit nopass {to.way.user} as root"
+
+
 def _logs_in(to: ToFix) -> str:
     return f"ssh-copy-id{to.ssh}\nor {to.config('User USER', 'IdentityFile ~/.ssh/KEY')}"
 
@@ -85,6 +89,9 @@ _RUN_IT: dict[str, Callable[[ToFix], str]] = {
     "no-channel": lambda _: "on the node, in /etc/ssh/sshd_config: MaxSessions 10",
     "no-shell": lambda to: f"on the node: usermod -s /bin/sh {to.way.user}",
     "no-sudo": _passwordless,
+    "no-doas": lambda to: f"ssh{to.ssh} doas -n true",
+    "doas-needs-password": _permitted,
+    "doas-not-allowed": _permitted,
     "sudo-needs-tty": lambda to: f"on the node, with visudo: Defaults:{to.way.user} !requiretty",
     "sudo-not-allowed": lambda to: f"on the node, with visudo: {to.way.user} ALL=(root) ALL",
     "sudo-password-wrong": lambda to: f"{to.doctor} --ask-sudo-password",

@@ -1,4 +1,4 @@
-"""sudo, with and without a password: what is sent to it, and what it answers.
+"""sudo, with and without a password, and doas without one: what is sent to it, and what it answers.
 
 With a password, sudo reads it from standard input (``-S``) and asks with a prompt that nobody can guess. The password
 is sent only after that prompt, so it can never reach a shell as a command or a program as its input. The input of the
@@ -13,6 +13,7 @@ import re
 import shlex
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.ways_in import Become
 from rollout.core.text.terminal import printable
 
 READY = 'printf "rollout %s ready\\n" "$0" >&2; exec "$@"'
@@ -54,9 +55,9 @@ class Secret:
         raise TypeError("a secret cannot be written")
 
 
-def quiet(line: str) -> str:
-    """``line``, a simple command, as root if no password is required; sudo never asks."""
-    return f"env LC_ALL=C sudo -n -- {line}"
+def quiet(line: str, become: Become = Become.SUDO) -> str:
+    """``line``, a simple command, as root if no password is required; the program never asks."""
+    return f"env LC_ALL=C {become} -n -- {line}"
 
 
 def asking(line: str, nonce: str) -> str:
@@ -99,12 +100,31 @@ def refusal(stderr: bytes, nonce: str, *, status: int, sent: bool) -> tuple[str,
 def refused_quietly(stderr: bytes, status: int) -> tuple[str, str] | None:
     """The same for ``quiet``, where a password may be all that is missing; ``None`` if not sudo but a later program ended."""
     first = next((line for line in stderr.splitlines() if line.strip()), b"")
+    if by_doas := _refused_by_doas(first, status):
+        return by_doas
     if status in _NOT_STARTED and b"sudo" in stderr:
         return refusal(stderr, "", status=status, sent=False)
     if status != 1 or not (_SUDOS.match(first) or any(re.search(pattern, stderr) for pattern, _, _ in _FORBIDDEN)):
         return None
     reference, message = refusal(stderr, "", status=status, sent=False)
     return ("no-sudo" if reference == "sudo-failed" else reference), message
+
+
+_OF_DOAS = (
+    (rb"not permitted", "doas-not-allowed", "doas does not permit this user to run the command"),
+    (rb"[Aa]uth", "doas-needs-password", "doas requires a password, and rollout gives it none"),
+    (rb"", "no-doas", "doas is not usable on the node"),
+)
+"""How its messages differ: opendoas and OpenBSD's have no translations."""
+
+
+def _refused_by_doas(first: bytes, status: int) -> tuple[str, str] | None:
+    missing = status in _NOT_STARTED and b"doas" in first
+    if not missing and not (status == 1 and first.startswith(b"doas: ")):
+        return None
+    return next(
+        (reference, words + _last(first)) for pattern, reference, words in _OF_DOAS if re.search(pattern, first)
+    )
 
 
 _SUDOS = re.compile(rb"(?:sudo|sudo-rs|doas)(?::|\b)")

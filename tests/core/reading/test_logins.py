@@ -38,6 +38,17 @@ def test_every_user_but_root_uses_sudo_unless_set(user: str, sudo: bool) -> None
     assert load_inventory(text, "c.yaml").nodes["n1"].through_sudo is sudo
 
 
+def test_the_program_that_makes_root_has_the_same_precedence() -> None:
+    text = "cluster: c\napiServer: v1.23.17\nssh: {become: doas}\nnodes: {n1: {}, n2: {become: sudo}, n3: {}, n4: {user: root}}\n"
+    nodes = load_inventory(f"{text}groups: {{g: {{nodes: n3, ssh: {{become: sudo, sudo: false}}}}}}\n", "c.yaml").nodes
+    assert {name: (node.through_sudo, str(node.become)) for name, node in nodes.items()} == {
+        "n1": (True, "doas"),
+        "n2": (True, "sudo"),
+        "n3": (False, "sudo"),
+        "n4": (False, "doas"),
+    }
+
+
 def test_two_nodes_may_share_an_address_on_different_ports_of_their_groups() -> None:
     text = "cluster: c\napiServer: v1.23.17\nnodes: {n1: {address: h}, n2: {address: h}}\n"
     groups = "groups: {g: {nodes: n2, ssh: {port: 2222}}}\n"
@@ -46,7 +57,7 @@ def test_two_nodes_may_share_an_address_on_different_ports_of_their_groups() -> 
         load_inventory(text, "c.yaml")
 
 
-@pytest.mark.parametrize("said", ["{user: 'a b'}", "{port: 0}", "{sudo: maybe}", "{usr: x}"])
+@pytest.mark.parametrize("said", ["{user: 'a b'}", "{port: 0}", "{sudo: maybe}", "{become: su}", "{usr: x}"])
 def test_a_group_with_invalid_values(said: str) -> None:
     with pytest.raises(InputError) as caught:
         load_inventory(f"{TEXT}  bad: {{nodes: n1, ssh: {said}}}\n", "c.yaml")

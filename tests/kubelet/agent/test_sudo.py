@@ -81,7 +81,12 @@ QUIET: dict[tuple[bytes, int], str | None] = {
     (b"sudo: interactive authentication is required\n", 1): "no-sudo",  # sudo-rs
     (b"sudo: ein Passwort ist notwendig\n", 1): "no-sudo",
     ("sudo: 需要密码\n".encode(), 1): "no-sudo",
-    (b"doas: Authentication required\n", 1): "no-sudo",
+    (b"doas: Authentication required\n", 1): "doas-needs-password",
+    (b"doas: Authorization required\n", 1): "doas-needs-password",  # OpenBSD's
+    (b"doas: Operation not permitted\n", 1): "doas-not-allowed",
+    (b"doas: doas is not enabled, /etc/doas.conf: No such file or directory\n", 1): "no-doas",
+    (b"env: 'doas': No such file or directory\n", 127): "no-doas",
+    (b"env: doas: Permission denied\n", 126): "no-doas",
     (b"sudo: I'm sorry x. I'm afraid I can't do that\n", 1): "sudo-not-allowed",
     (b"Sorry, user x is not allowed to execute '/bin/sh' as root on h.\n", 1): "sudo-not-allowed",
     (b"sudo: sorry, you must have a tty to run sudo\n", 1): "sudo-needs-tty",
