@@ -239,6 +239,25 @@ def test_a_guard_leaves_no_boot_unit_in_memory(node: Node, old: bool, reloads: i
     assert node.strays() == []
 
 
+def test_on_a_node_with_gpus_no_reload_that_no_plan_announced_removes_the_boot_unit_from_memory(node: Node) -> None:
+    """It may take GPUs from running containers; without its file the unit does nothing until the next reload."""
+    node.write("/dev/nvidia0", b"")
+    armed(node)
+    before = node.calls().count("daemon-reload")
+    node.standin("rollout-guard-boot.service")  # another reload has read it
+    assert node.trigger("guard") == 0
+    assert node.calls().count("daemon-reload") == before + 1, "the revert's own, for the drop-in of the change"
+    node.standin("rollout-guard-boot.service")
+    wrap(node, "systemctl", 'case "$1" in reset-failed) exit 0 ;; esac')  # basic.target wants it: systemd keeps it
+    done = node.cleanup()
+    assert done.leftovers == ()
+    assert done.message == (
+        "systemd remembers rollout-guard-boot.service without its file until its next daemon-reload, which may take GPUs"
+    )
+    assert node.calls().count("daemon-reload") == before + 1
+    assert node.strays() == ["run/standin/rollout-guard-boot.service"], "in memory only"
+
+
 def test_a_change_of_a_unit_file_reloads_once(node: Node) -> None:
     armed(node)
     assert node.confirm().outcome is Outcome.DONE
