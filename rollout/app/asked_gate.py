@@ -40,6 +40,9 @@ class AskedGate:
 
     __slots__ = ()
 
+    def remember(self, earlier: Any) -> None:
+        """What this gate kept before the newest wave: a new controller goes on with it. Most gates compare with nothing else."""
+
     def before(self, command: OpenWave) -> tuple[Verdict, str, Any] | None:
         """The verdict before the wave, and the baseline to compare with; ``None``: it is not asked before a wave."""
         raise NotImplementedError

@@ -39,6 +39,7 @@ class WaveGates:
         """Whether the wave may start. Silences are set last, if all gates pass."""
         gates = self._gates()
         baseline: dict[str, Any] = {}
+        self._remember(gates, command.earlier)
         readings = [found for gate, asked in gates if (found := _opened(gate.name, asked, command, baseline))]
         silences: list[str] = []
         if worst(readings) is Verdict.PASS:
@@ -50,8 +51,9 @@ class WaveGates:
         return WaveOpened(self.clock.now(), command.wave, verdict, why, json.dumps(baseline), tuple(silences))
 
     def judge(self, command: JudgeWave) -> WaveJudged:
-        before = _baseline(command.baseline)
-        readings = tuple(_judged(gate.name, asked, command, before.get(gate.name)) for gate, asked in self._gates())
+        before, gates = _baseline(command.baseline), self._gates()
+        self._remember(gates, command.baseline)
+        readings = tuple(_judged(gate.name, asked, command, before.get(gate.name)) for gate, asked in gates)
         return WaveJudged(self.clock.now(), command.wave, worst(readings), evidence(readings), readings)
 
     def lift(self, command: LiftSilences) -> SilencesLifted:
@@ -59,6 +61,12 @@ class WaveGates:
         asked = next((asked for gate, asked in self._gates() if gate.asks.silence), None)
         left = asked.lift(command.silences) if asked else command.silences
         return SilencesLifted(self.clock.now(), left)
+
+    def _remember(self, gates: Sequence[tuple[Gate, AskedGate]], baseline: str) -> None:
+        kept = _baseline(baseline)
+        for gate, asked in gates:
+            if gate.name in kept:
+                asked.remember(kept[gate.name])
 
     def _gates(self) -> Sequence[tuple[Gate, AskedGate]]:
         return [(gate, self._asked(gate)) for gate in self.plan.gates if gate.scope is GateScope.WAVE]

@@ -68,3 +68,8 @@ class Gate:
     @property
     def kind(self) -> str:
         return self.asks.kind
+
+    @property
+    def can_be_late(self) -> bool:
+        """Whether a watch after the run can ask it."""
+        return not self.asks.compares_readings if self.scope is GateScope.WAVE else self.asks.asks_api

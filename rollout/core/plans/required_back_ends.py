@@ -25,11 +25,12 @@ class PodNeeds(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Everything that a run asks of back ends. ``pulls``: a soak counts the image pulls of kubelets."""
+    """Everything that a run asks of back ends. ``pulls``: a soak counts the image pulls of kubelets. ``late``: gates are asked after the run, too."""
 
     gates: tuple[Gate, ...] = ()
     pods: PodNeeds = PodNeeds.NOT_ASKED
     pulls: bool = False
+    late: bool = False
 
 
 def needs_of(plan: Plan | None) -> Needs:
@@ -48,7 +49,7 @@ def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Need
     drains = policy.disruption is Disruption.DRAIN_AND_RESTART and (kubeconfig or inventory.endpoints.kubeconfig)
     demands = (policy.data, *(wave.data for wave in policy.waves))
     pulls = any(data is not None and data.pulls for data in demands)
-    return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED, pulls)
+    return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED, pulls, late=policy.late is not None)
 
 
 def with_gates_of_api(policy: Policy, kubeconfig: str) -> Policy:
@@ -87,6 +88,9 @@ def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, 
         for what, names in found.items()
         for article in ("an" if what[0] == "A" else "a",)
     )
+    if needs.late and not any(gate.can_be_late for gate in needs.gates):
+        message = "`watchFor` is set, and without a kubeconfig no gate can be measured after the run"
+        problems = (*problems, Problem("nothing-to-watch", message, hint=_KUBECONFIG))
     if problems or endpoints.kubeconfig or (needs.pods is PodNeeds.NOT_ASKED and not needs.pulls):
         return problems
     what = (

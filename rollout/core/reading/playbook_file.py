@@ -89,7 +89,10 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     if isinstance(said_waves, list) and len(waves) == len(said_waves):
         _check_waves(waves, root, mistakes)
     gates = tuple(_gates(written.gates, root, mistakes))
-    if written.watch_for and not any(gate.scope is GateScope.WAVE or gate.asks.asks_api for gate in gates):
+    default = (
+        gate for gate in known().by_api if gate.name not in written.gates.without
+    )  # with a kubeconfig: planning knows
+    if written.watch_for and not any(gate.can_be_late for gate in (*gates, *default)):
         hint = "add a wave gate, or a node gate of the API server such as nodeReady"
         mistakes.add(_at(root, "watchFor"), "nothing-to-watch", "no gate can be measured after the run", hint)
     if not any(gate.asks.asks_api and gate.scope is GateScope.NODE for gate in gates):

@@ -33,10 +33,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class OpenWave:
-    """Take the wave gates' baseline, and set their silences, before any of ``nodes`` is changed."""
+    """Take the wave gates' baseline, and set their silences, before any of ``nodes`` is changed.
+
+    ``earlier``: the newest baseline of this run, of this wave if an earlier controller took one.
+    """
 
     wave: int
     nodes: tuple[str, ...]
+    earlier: str = ""
 
 
 @dataclass(frozen=True, slots=True)

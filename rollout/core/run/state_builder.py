@@ -212,7 +212,9 @@ def did_not_restart(builder: StateBuilder, name: str) -> None:
 
 def open_wave(builder: StateBuilder) -> None:
     builder.set(gate_asked=True)
-    builder.commands.append(OpenWave(builder.state.wave, builder.state.order.waves[builder.state.wave].nodes))
+    wave, baselines = builder.state.wave, builder.state.baselines
+    earlier = baselines.get(wave) or baselines.get(wave - 1, "")
+    builder.commands.append(OpenWave(wave, builder.state.order.waves[wave].nodes, earlier))
 
 
 def judge_wave(builder: StateBuilder) -> None:

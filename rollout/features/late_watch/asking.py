@@ -121,7 +121,7 @@ def _watcher(call: LatePorts, journal: Journal, run: str, wait: Callable[[float]
     state, plan, watch = watched_run(journal, run)
     inventory = call.inventory_or_remembered(state.order.cluster)
     with call.back_ends(inventory, needs_of(plan)) as backends:
-        lasting = replace(plan, gates=tuple(gate for gate in plan.gates if not gate.asks.compares_readings))
+        lasting = replace(plan, gates=tuple(gate for gate in plan.gates if gate.can_be_late))
         waves = WaveGates(run, lasting, call.local, call.clock, backends, call.who)
         nodes = NodeGates(plan, call.clock, backends)
         yield LateWatcher(journal, call.clock, run, plan, watch, waves, nodes, call.zones, wait, call.who)
@@ -330,7 +330,7 @@ class LateWatcher:
 
     def _of_nodes(self, state: RunState) -> Iterator[Reading]:
         """The gates of the API server. A lease shows that it is renewed only from the second look on."""
-        checks = [gate for gate in self.plan.gates if gate.asks.asks_api and gate.scope is GateScope.NODE]
+        checks = [gate for gate in self.plan.gates if gate.can_be_late and gate.scope is GateScope.NODE]
         names = changed_nodes(state)
         if not checks or not names:
             return

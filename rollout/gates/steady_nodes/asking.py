@@ -1,4 +1,8 @@
-"""The gate that reads the Nodes that a run has changed. What it read before is in memory: a new controller begins anew."""
+"""The gate that reads the Nodes that a run has changed.
+
+What it has read is in memory, and goes into the baseline of each wave: a new controller goes on with what the journal has of
+the newest wave. What was read since then in the soak is lost with a controller.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
 from rollout.errors import RemoteError
-from rollout.gates.steady_nodes.query import SteadyQuery, SteadyWatch, judge_nodes, steady_watch
+from rollout.gates.steady_nodes.query import SteadyQuery, SteadyWatch, judge_nodes, kept, read_back, steady_watch
 
 Nodes = Callable[[], tuple[LiveNode, ...]]
 
@@ -28,6 +32,10 @@ class SteadyGate(AskedGate):
     timeout: float
     run: WaveRun
 
+    def remember(self, earlier: Any) -> None:
+        if not self.seen:
+            self.seen.update(read_back(earlier))
+
     def before(self, command: OpenWave) -> tuple[Verdict, str, Any] | None:
         """The nodes of earlier waves; before the first one there are none.
 
@@ -37,11 +45,11 @@ class SteadyGate(AskedGate):
         if not any(names.values()):
             return None
         try:
-            return *self._judged(names, self.nodes()), None
+            return *self._judged(names, self.nodes()), kept(self.seen)
         except RemoteError:
             return None
 
-    def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002 - nothing from before the wave counts
+    def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002 - it is in memory
         names = {wave: tuple(nodes) for wave, nodes in self.seen.items()}
         found = self.run.answer(lambda _seconds: self.nodes(), self.timeout)
         return self._judged({**names, command.wave: command.touched}, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from rollout.core.model.frozen import dataclass
@@ -10,6 +10,8 @@ from rollout.core.model.gates import GateQuery
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.live import LiveNode
 from rollout.core.model.verdict import SHOWN, Judged, Verdict
+from rollout.core.text import json_text
+from rollout.core.text.json_text import Json
 from rollout.core.text.terminal import counted, printable
 
 SteadyKind = Literal["nodesSteady"]
@@ -73,3 +75,26 @@ def judge_nodes(nodes: Iterable[tuple[str, SteadyWatch]], most: int) -> Judged:
     more = f" and {len(unsteady) - SHOWN} more" if len(unsteady) > SHOWN else ""
     said = f"{counted(len(unsteady), 'node')} of {len(every)} changed not Ready, or not all the time: {told}{more}"
     return (Verdict.FAIL if times > 1 and len(unsteady) >= most else Verdict.PASS), said
+
+
+MOST_KEPT = 5_000
+"""Nodes that are kept in the baseline of a wave; first those that were not Ready at a reading."""
+
+
+def kept(seen: Mapping[int, Mapping[str, SteadyWatch]]) -> Json:
+    """What was read of the nodes of each wave, for the journal."""
+    every = [(wave, name, node) for wave, nodes in seen.items() for name, node in nodes.items()]
+    every.sort(key=lambda each: (not each[2].unsteady and not each[2].said, each[0], each[1]))
+    found: dict[str, dict[str, Json]] = {}
+    for wave, name, node in every[:MOST_KEPT]:
+        found.setdefault(str(wave), {})[name] = json_text.encode(node)
+    return found
+
+
+def read_back(found: Json) -> Mapping[int, dict[str, SteadyWatch]]:
+    """The same from the journal; nothing from a baseline that is not understood."""
+    try:
+        waves = json_text.converter(Mapping[str, Mapping[str, SteadyWatch]]).decode(found, "baseline")
+        return {int(wave): dict(nodes) for wave, nodes in waves.items()}
+    except ValueError:
+        return {}

@@ -9,14 +9,22 @@ import pytest
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.plan import LessRoom, PlannedDrain
-from rollout.core.model.playbook import Policy, SoakData
-from rollout.core.plans.required_back_ends import Needs, PodNeeds, needs_cluster, needs_of, unnamed, with_gates_of_api
+from rollout.core.model.playbook import LateWatch, Policy, SoakData
+from rollout.core.plans.required_back_ends import (
+    Needs,
+    PodNeeds,
+    needs_cluster,
+    needs_of,
+    needs_to_plan,
+    unnamed,
+    with_gates_of_api,
+)
 from rollout.gates.alertmanager.query import AlertQuery
 from rollout.gates.api_checks.query import ApiCheck
 from rollout.gates.prometheus.query import PrometheusQuery
 from rollout.gates.table import DEFAULT_GATES
 from tests.core.presentation.journals import plan_of
-from tests.kubelet.nodes import POLICY
+from tests.kubelet.nodes import POLICY, listing
 
 READY = Gate(ApiCheck("nodeReady"), GateScope.NODE, "nodeReady")
 PODS = Gate(ApiCheck("podsKept"), GateScope.NODE, "podsKept")
@@ -97,6 +105,20 @@ def test_what_a_plan_needs_is_known_from_its_nodes() -> None:
     assert needs_of(None) == Needs()
     pulling = replace(plan, waves=(replace(plan.waves[0], data=SoakData(pulls=1)), *plan.waves[1:]))
     assert needs_of(pulling) == Needs(plan.gates, pulls=True)
+
+
+def test_a_watch_after_the_run_needs_a_gate_that_it_can_ask() -> None:
+    watched = replace(POLICY, late=LateWatch(3600.0))
+    (problem,) = unnamed(needs_to_plan(listing("n1"), watched, ""), Endpoints(), "rno")
+    assert str(problem) == (
+        "`watchFor` is set, and without a kubeconfig no gate can be measured after the run (use --kubeconfig FILE, or set"
+        " `endpoints: {kubeconfig: FILE}` in the inventory) [nothing-to-watch]"
+    )
+    by_default = needs_to_plan(listing("n1"), with_gates_of_api(watched, "k"), "k")
+    assert unnamed(by_default, Endpoints("k"), "rno") == ()
+    own = needs_to_plan(listing("n1"), replace(watched, gates=(OWN,)), "")
+    assert unnamed(own, Endpoints(), "rno") == ()
+    assert unnamed(needs_to_plan(listing("n1"), POLICY, ""), Endpoints(), "rno") == ()
 
 
 def test_counting_pulls_needs_a_kubeconfig() -> None:

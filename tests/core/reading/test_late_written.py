@@ -15,6 +15,7 @@ def test_a_watch_tells_people_unless_the_playbook_says_more() -> None:
     assert load(f"{GATED}watchFor: 72h\n").late == LateWatch(259_200.0)
     assert load(f"{GATED}watchFor: 1h\nonLateHarm: rollback\n").late == LateWatch(3600.0, OnLateHarm.ROLLBACK)
     assert load(BARE).late is None
+    assert load(f"{BARE}watchFor: 1h\n").late == LateWatch(3600.0), "with a kubeconfig there are gates by default"
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,10 @@ def test_a_watch_tells_people_unless_the_playbook_says_more() -> None:
             "p.yaml:5:13: `onLateHarm` must be notify or rollback, not `revert` [bad-choice]",
         ),
         (f"{GATED}onLateHarm: rollback\n", "`onLateHarm` needs `watchFor` (watchFor: 72h) [bad-late-harm]"),
-        (f"{BARE}watchFor: 1h\n", "p.yaml:3:11: no gate can be measured after the run"),
+        (
+            f"{BARE}gates: {{without: [nodeReady, podsKept, devicesKept]}}\nwatchFor: 1h\n",
+            "p.yaml:4:11: no gate can be measured after the run",
+        ),
     ],
 )
 def test_mistakes_are_reported(text: str, said: str) -> None:

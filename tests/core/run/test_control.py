@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +11,8 @@ from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scop
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.waiting import waits_for
-from rollout.core.run.events import AbortAsked, ContinueAsked, InterruptAsked, PauseAsked
+from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.events import AbortAsked, ContinueAsked, Event, InterruptAsked, PauseAsked
 from rollout.core.run.soak import WATCH_EVERY
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
 from rollout.simulator.machine import NEW, OLD
@@ -206,6 +208,26 @@ def test_a_run_that_was_interrupted_is_silenced_again_and_keeps_its_first_baseli
     end = play.go_on()
     assert (end.ending, play.standing) == (Ending.DONE, [])
     assert play.baselines == ["before 1"] * 3 + ["before 2"] * 3
+
+
+class PlayOfMemory(Play):
+    """It keeps what each opening of a wave is told of an earlier baseline."""
+
+    told: tuple[tuple[int, str], ...] = ()
+
+    def _ask_the_gates(self, command: OpenWave | JudgeWave | LiftSilences) -> Callable[[], Event]:
+        if isinstance(command, OpenWave):
+            self.told = (*self.told, (command.wave, command.earlier))
+        return super()._ask_the_gates(command)
+
+
+def test_a_wave_is_opened_with_the_newest_baseline_of_the_run() -> None:
+    """``nodesSteady`` of a new controller goes on with it."""
+    play = PlayOfMemory(make_order(RACKS, WAVES, wave_gates=True, limits=LIMITS))
+    play.run(until=lambda s: s.wave == 1 and states(s)[NodeState.CONFIRMED] > 5)
+    play.crash_and_resume()
+    assert play.go_on().ending is Ending.DONE
+    assert play.told == ((0, ""), (1, "before 1"), (1, "before 2"))
 
 
 def test_finishing_an_early_wave_leaves_later_passed_waves_unchanged() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,9 +15,10 @@ from rollout.core.model.live import LiveNode
 from rollout.core.model.playbook import ALL_CAUSES, Budget, Cause, Scope, Share
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
+from rollout.core.text import json_text
 from rollout.errors import AwayError, RemoteError
 from rollout.gates.steady_nodes.asking import connected
-from rollout.gates.steady_nodes.query import SteadyQuery
+from rollout.gates.steady_nodes.query import MOST_KEPT, SteadyQuery, SteadyWatch, kept, read_back
 from tests.adapters.kubernetes.node_gates import Watch, plan
 
 NODE = LiveNode(
@@ -140,11 +142,42 @@ def test_nodes_of_earlier_waves_are_looked_at_until_the_end() -> None:
     rounds = Rounds()
     assert rounds.gate.before(OpenWave(0, ("n1",))) is None, "nothing is changed yet"
     rounds.now(0, "n1")
-    assert rounds.gate.before(OpenWave(1, ("n2",))) == (Verdict.PASS, "1 changed node Ready at each reading", None)
+    assert rounds.gate.before(OpenWave(1, ("n2",))) == (
+        Verdict.PASS,
+        "1 changed node Ready at each reading",
+        {"0": {"n1": {"ready_since": "08:00", "unsteady": 0, "said": "", "down": False}}},
+    )
     rounds.cluster.shows["n1"] = "12:01"
     assert rounds.now(1, "n2")[0] is Verdict.PASS
     rounds.cluster.shows["n1"] = "12:02"
     assert rounds.now(1, "n2")[0] is Verdict.FAIL
+
+
+def test_a_new_controller_goes_on_with_what_the_journal_has() -> None:
+    first = Rounds()
+    first.now(0, "n1")
+    first.cluster.shows["n1"] = "12:01"
+    assert first.now(0, "n1")[0] is Verdict.PASS, "once"
+    opened = first.gate.before(OpenWave(1, ("n2",)))
+    assert opened is not None
+    journaled = json_text.parse(json.dumps(opened[2]))
+
+    second = Rounds(n1="12:02")
+    second.gate.remember(journaled)
+    verdict, said = second.now(1, "n2")
+    assert (verdict, "n1: Ready since 12:02, at the last reading since 12:01" in said) == (Verdict.FAIL, True)
+    second.gate.remember({"0": {"n1": {"ready_since": "08:00", "unsteady": 0, "said": "", "down": False}}})
+    assert second.now(1, "n2")[0] is Verdict.FAIL, "its own readings are newer"
+    third = Rounds(n1="12:02")
+    third.gate.remember({"0": "what no version of it writes"})
+    assert third.now(1, "n2")[0] is Verdict.PASS
+
+
+def test_of_many_nodes_those_that_were_not_ready_are_kept_first() -> None:
+    well = {f"n{number}": SteadyWatch("08:00") for number in range(MOST_KEPT)}
+    found = read_back(kept({0: well, 1: {"ill": SteadyWatch("", 1, "Ready is False", down=True)}}))
+    assert found[1] == {"ill": SteadyWatch("", 1, "Ready is False", down=True)}
+    assert len(found[0]) == MOST_KEPT - 1
 
 
 def test_a_node_that_is_reverted_is_no_longer_looked_at() -> None:
