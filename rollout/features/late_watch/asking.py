@@ -236,23 +236,23 @@ class LateWatcher:
     def round(self) -> LateRound:
         """Ask every gate once, unless the watch is over."""
         state = replay(self.journal, self.run)
-        found = late_findings(self.journal, state)
-        if found.ended is not None:
-            return LateRound(None, "", ended=found.ended.said)
-        if over := self._over(state, found):
-            return replace(self.end(over), verdict=Verdict.FAIL if found.harm is not None else None)
-        if found.harm is not None:  # a process before this one found it and stopped
-            return LateRound(Verdict.FAIL, found.harm.said, harm=found.harm.said)
+        so_far = late_findings(self.journal, state)
+        if so_far.ended is not None:
+            return LateRound(None, "", ended=so_far.ended.said)
+        if over := self._over(state, so_far):
+            return replace(self.end(over), verdict=Verdict.FAIL if so_far.harm is not None else None)
+        if so_far.harm is not None:  # a process before this one found it and stopped
+            return LateRound(Verdict.FAIL, so_far.harm.said, harm=so_far.harm.said)
         if not is_watched(state):
             return LateRound(Verdict.UNKNOWN, "the run is in progress: its controller measures its gates")
-        if missed := gap(found, state.now, self.zones.wall_seconds()):
+        if missed := gap(so_far, state.now, self.zones.wall_seconds()):
             self._note(LateWord.GAP, missed)
         verdict, said = self._judged(state)
         self.heartbeat()
-        changed = found.last is None or found.last.word is not WORD_OF[verdict]
-        if worth_a_note(found, verdict, self.zones.wall_seconds()):
+        changed = so_far.last is None or so_far.last.word is not WORD_OF[verdict]
+        if worth_a_note(so_far, verdict, self.zones.wall_seconds()):
             self._note(WORD_OF[verdict], said)
-        failures = found.failures + 1 if verdict is Verdict.FAIL else 0
+        failures = so_far.failures + 1 if verdict is Verdict.FAIL else 0
         if failures < self.plan.passes:
             return LateRound(verdict, said, changed)
         harm = f"{counted(failures, 'failure')} in a row; {said}"
@@ -266,9 +266,9 @@ class LateWatcher:
         """
         while True:
             try:
-                found = self.round()
-                code = act(found)
-                if found.ended or found.harm:
+                measured = self.round()
+                code = act(measured)
+                if measured.ended or measured.harm:
                     return code
                 self.pause(every)
             except StateError as error:
@@ -297,19 +297,19 @@ class LateWatcher:
             if error.reference != AWAY:
                 raise
 
-    def _over(self, state: RunState, found: LateFindings) -> str:
+    def _over(self, state: RunState, so_far: LateFindings) -> str:
         newest = last_that_acted(self.journal, state.order.cluster, or_else=self.run).order.run
-        if newest != self.run and found.harm is not None:  # a process before this one may have died in its rollback
+        if newest != self.run and so_far.harm is not None:  # a process before this one may have died in its rollback
             return f"late harm was found, and run {newest} followed: `rollout status {newest}` shows how it ended"
         if newest != self.run:
             return f"run {newest} followed, and its nodes are no longer only of this run"
         until = ends_at(state, self.watch)
-        if self.zones.wall_seconds() < until or found.harm is not None:
+        if self.zones.wall_seconds() < until or so_far.harm is not None:
             return ""
-        last = found.last
+        last = so_far.last
         if last is None:
             return f"its time was over at {instant(until)}, and its gates were never asked"
-        return f"its time was over at {instant(until)}; the newest verdict is {last.word}, since {instant(found.since or last.at)}"
+        return f"its time was over at {instant(until)}; the newest verdict is {last.word}, since {instant(so_far.since or last.at)}"
 
     def _judged(self, state: RunState) -> tuple[Verdict, str]:
         readings = [*self._of_waves(state), *self._of_nodes(state)]
@@ -345,16 +345,16 @@ class LateWatcher:
     def _look(self, state: RunState, names: tuple[str, ...]) -> dict[str, Reading]:
         """The worst reading of each node."""
         changes = {group.name: group.change for group in self.plan.groups}
-        found: dict[str, Reading] = {}
+        worst_of: dict[str, Reading] = {}
         beat = self.clock.now()
         for name in names:
             ask = Ask(name, Verb.MEASURE, 0, state.transaction(name), state.counter, state.nodes[name].baseline)
             readings = self.node_gates.seen(ask, changes[self.plan.nodes[name].group])
-            found[name] = max(readings, key=lambda reading: SEVERITY[reading.verdict])
+            worst_of[name] = max(readings, key=lambda reading: SEVERITY[reading.verdict])
             if self.clock.now() - beat >= HEARTBEAT:
                 self.heartbeat()
                 beat = self.clock.now()
-        return found
+        return worst_of
 
     def _note(self, word: LateWord, said: str) -> None:
         at = self.zones.wall_seconds()

@@ -28,10 +28,10 @@ def changed(before: NodeValues, after: NodeValues) -> tuple[Changed, ...]:
         *(name for name in sorted({*before.effective, *after.effective}) if _differ(before, after, name)),
         *(name for name in sorted({*before.flags, *after.flags}) if _differ(before, after, name)),
     ]
-    found = {effect.name: Changed(name, effect) for name in names if (effect := of_setting(name)) is not None}
+    settings = {effect.name: Changed(name, effect) for name in names if (effect := of_setting(name)) is not None}
     keys = sorted({*(before.runtime or {}), *(after.runtime or {})})
     keys = [key for key in keys if _differ(before, after, f"runtime:{key}")]
-    return (*found.values(), *(Changed(key, effect) for key in keys if (effect := of_runtime(key)) is not None))
+    return (*settings.values(), *(Changed(key, effect) for key in keys if (effect := of_runtime(key)) is not None))
 
 
 def _differ(before: NodeValues, after: NodeValues, path: str) -> bool:
@@ -40,18 +40,18 @@ def _differ(before: NodeValues, after: NodeValues, path: str) -> bool:
 
 def arising(before: NodeValues, after: NodeValues) -> Iterator[tuple[str, Case]]:
     """The cases that the change brings about, with their settings."""
-    for each in changed(before, after):
-        yield from ((each.name, case) for case in each.effect.cases if case.arises(before, after))
+    for setting in changed(before, after):
+        yield from ((setting.name, case) for case in setting.effect.cases if case.arises(before, after))
 
 
 def refused(before: NodeValues, after: NodeValues, accepted: Collection[str]) -> str:
     """Why a change is refused, with what the playbook could accept; ``""``: it is not."""
-    found = [(name, case) for name, case in arising(before, after) if case.refuses and not accepts(accepted, name)]
-    names = ", ".join(dict.fromkeys(name for name, _ in found))
+    refusing = [(name, case) for name, case in arising(before, after) if case.refuses and not accepts(accepted, name)]
+    if not refusing:
+        return ""
+    names = ", ".join(dict.fromkeys(name for name, _ in refusing))
     return (
-        f"{'; '.join(f'{name}: {case.says}' for name, case in found)}. `accept: [{names}]` in the playbook allows it"
-        if found
-        else ""
+        f"{'; '.join(f'{name}: {case.says}' for name, case in refusing)}. `accept: [{names}]` in the playbook allows it"
     )
 
 
@@ -65,11 +65,11 @@ _RENEWED = frozenset({
 
 def without_effect(before: NodeValues, after: NodeValues, accepted: Collection[str]) -> str:
     """Why a change does nothing on a Node that exists, if all of it does nothing there; ``""``: it does something, or is accepted."""
-    found = changed(before, after)
-    late = [each for each in found if each.effect.takes in (Takes.REGISTRATION, Takes.NEVER)]
-    if not late or len(late) < len(found) or any(_acts_at_once(each.name, before, after) for each in late):
+    settings = changed(before, after)
+    late = [setting for setting in settings if setting.effect.takes in (Takes.REGISTRATION, Takes.NEVER)]
+    if not late or len(late) < len(settings) or any(_acts_at_once(setting.name, before, after) for setting in late):
         return ""
-    names = [each.name for each in late if not accepts(accepted, each.name)]
+    names = [setting.name for setting in late if not accepts(accepted, setting.name)]
     if not names:
         return ""
     return (
@@ -98,16 +98,16 @@ def accepts(accepted: Collection[str], name: str) -> bool:
 
 def notes(before: NodeValues, after: NodeValues) -> tuple[str, ...]:
     """One line for each kind of settings that do not take effect at once, for each case, and for what a rollback leaves."""
-    found = changed(before, after)
-    return (*_late(found), *(f"{name}: {case.says}" for name, case in arising(before, after)), *_stays(found))
+    settings = changed(before, after)
+    return (*_late(settings), *(f"{name}: {case.says}" for name, case in arising(before, after)), *_stays(settings))
 
 
 def late(before: NodeValues, after: NodeValues) -> tuple[str, ...]:
     """The changed settings that only pods get that are created later."""
-    return tuple(each.name for each in changed(before, after) if each.effect.takes is Takes.LATER)
+    return tuple(setting.name for setting in changed(before, after) if setting.effect.takes is Takes.LATER)
 
 
-def _late(found: tuple[Changed, ...]) -> Iterator[str]:
+def _late(settings: tuple[Changed, ...]) -> Iterator[str]:
     for takes, words in (
         (Takes.LATER, "only pods that are created later get it; running pods keep what they have"),
         (
@@ -116,16 +116,16 @@ def _late(found: tuple[Changed, ...]) -> Iterator[str]:
         ),
         (Takes.NEVER, "no effect on a live node"),
     ):
-        names = [each.name for each in found if each.effect.takes is takes]
+        names = [setting.name for setting in settings if setting.effect.takes is takes]
         if names:
             yield f"{_listed(names)}: {words}"
 
 
-def _stays(found: tuple[Changed, ...]) -> Iterator[str]:
+def _stays(settings: tuple[Changed, ...]) -> Iterator[str]:
     stays: dict[str, list[str]] = {}
-    for each in found:
-        if each.effect.stays:
-            stays.setdefault(each.effect.stays, []).append(each.name)
+    for setting in settings:
+        if setting.effect.stays:
+            stays.setdefault(setting.effect.stays, []).append(setting.name)
     if stays:
         yield f"a rollback does not undo: {'; '.join(f'{what} ({_listed(names)})' for what, names in stays.items())}"
 
