@@ -114,6 +114,13 @@ def test_a_changed_label_leaves_the_digest_and_a_changed_address_or_list_does_no
     assert load(rest="settings: {maxPods: 30}\n").digest != digest
 
 
+def test_doas_is_taken_over_and_every_other_method_is_sudo() -> None:
+    printed = but(n1={"ansible_become_method": "doas", "rack": "r1"})
+    printed["all"]["vars"]["ansible_become_method"] = "su"
+    found = load(printed)
+    assert {name: str(node.become) for name, node in found.nodes.items()} == {"n1": "doas", "n2": "sudo", "n10": "sudo"}
+
+
 def test_a_rack_that_ansible_reads_as_a_number_is_a_name() -> None:
     assert load(but(n1={"ansible_host": "10.0.0.1", "rack": 12})).nodes["n1"].rack == "12"
 

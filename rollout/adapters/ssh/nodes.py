@@ -20,8 +20,9 @@ from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pool import Pool, PooledConnection
+from rollout.adapters.ssh.proxy_lines import shown
 from rollout.adapters.ssh.proxy_process import ProxyProcesses, ProxyWire
-from rollout.adapters.ssh.resolve import Resolver
+from rollout.adapters.ssh.resolve import Endpoint, Resolver
 from rollout.adapters.ssh.session import SessionRefusedError, SshSession, open_channel
 from rollout.adapters.ssh.troubles import carried, detail_of, printable, translate
 from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection
@@ -117,7 +118,7 @@ class SshNodes:
         """How this node is reached, with the key that it accepted last. Raises ``RemoteError`` for unsupported options."""
         to = self._resolver.resolve(target)
         known = str(to.known_hosts[0]) if to.known_hosts else ""
-        via = str(to.via) if to.via else ""
+        via = _through(to)
         key = self._accepted.get(target, "")
         return Way(target.address, to.host, to.port, printable(to.user, 80), via, known, key)
 
@@ -205,6 +206,13 @@ class SshNodes:
         transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
         self._accepted[target] = transport.accepted_key
         return PooledConnection(transport, wire)
+
+
+def _through(to: Endpoint) -> str:
+    """What a connection passes on its way; ``""``: nothing."""
+    if to.program:
+        return f"the ProxyCommand {shown(to.program)}"
+    return str(to.via) if to.via else ""
 
 
 def _as_root(target: Target, command: RemoteCommand) -> RemoteCommand:

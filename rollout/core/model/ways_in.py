@@ -18,7 +18,7 @@ class Become(StrEnum):
 class Way:
     """How a node is reached, by ssh_config. ``address`` is what a ``Host`` pattern there must match.
 
-    ``key``: the key that the node accepted; ``""``: it accepted none yet. ``via``: the bastion, ``""`` without one.
+    ``key``: the key that the node accepted; ``""``: it accepted none yet. ``via``: the bastion or the program before it, ``""`` without one.
     """
 
     address: str

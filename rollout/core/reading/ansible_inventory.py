@@ -251,6 +251,7 @@ class _Wanted:
         if connection is not None and str(connection) not in _SSH:
             message = f"{shown(name)} is reached by {shown(str(connection))}, not by SSH"
             reading.note(message, "not-ssh", "choose the nodes with `group:`")
+        doas = self._value(name, "ansible_become_method", reading) == "doas"
         return FoundNode(
             name=name,
             address=values["ansible_host"],
@@ -260,6 +261,7 @@ class _Wanted:
             user=values["ansible_user"],
             port=_number(values["ansible_port"]),
             registry=self._value(name, self._source.registry, reading) if self._source.registry else None,
+            become="doas" if doas else None,
         )
 
     def _place(self, name: str, kind: AreaKind, reading: AnsibleReading) -> object:

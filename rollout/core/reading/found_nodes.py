@@ -38,6 +38,7 @@ class FoundNode:
     user: object = None
     port: object = None
     registry: object = None
+    become: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ def _written(node: FoundNode) -> dict[str, Any]:
         "user": node.user,
         "port": node.port,
         "registry": node.registry,
+        "become": node.become,
     }
     return {key: value for key, value in attributes.items() if value is not None}
 

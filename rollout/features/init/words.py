@@ -76,6 +76,7 @@ def _attributes(node: FoundNode) -> list[tuple[str, object]]:
         ("address", node.address),
         ("user", node.user),
         ("port", node.port),
+        ("become", node.become),
         ("rack", node.rack),
         ("zone", node.zone),
         ("labels", node.labels),

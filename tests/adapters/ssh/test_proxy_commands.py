@@ -95,6 +95,7 @@ def test_many_commands_through_one_program(server: Sshd, home: Path, program: Pa
     assert nodes.run(target(), TRUE).status == 0
     answer = nodes.run(target(), RemoteCommand("cat", b"x" * 300_000, 600))
     assert answer.stdout == b"x" * 300_000
+    assert nodes.way(target()).via.startswith(f"the ProxyCommand {program}"[:100])
     assert len(processes(program)) == 1
     nodes.release(target())
     until(lambda: not processes(program), 30, "the program ends with its connection")
