@@ -4,7 +4,7 @@
 
 protocol_take_order() { # KEY=VALUE…: the arguments of `verb`, each in the variable of its name
   case $verb in snapshot | status | verify | apply | confirm | revert | freeze | unfreeze | cleanup | forget) ;; *) refuse bad-argument "no such verb" ;; esac
-  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0 unread=0 evidence=0 void=0 strays=0 pulls=''
+  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0 unread=0 evidence=0 void=0 strays=0 roles=0 pulls=''
   for word in "$@"; do
     case $word in *[!A-Za-z0-9_./:@%+=,-]*) refuse bad-argument "a word outside the alphabet" ;; esac
     value=${word#*=}
@@ -24,6 +24,7 @@ protocol_take_order() { # KEY=VALUE…: the arguments of `verb`, each in the var
       evidence=*) evidence=$value ;;
       void=*) void=$value ;;
       strays=*) strays=$value ;;
+      roles=*) roles=$value ;;
       pulls=*) pulls=$value ;;
       *) refuse bad-argument "$word" ;;
     esac

@@ -57,6 +57,13 @@ status_show() { # token, receipts, facts that cost nothing
   freeze_show || :
 }
 
+status_show_roles() { # static pods in the usual folders, and the unit with the kubelet: no process runs for it
+  local n_manifests y_static
+  n_manifests='' y_static=''
+  surroundings_show_manifests
+  say "fact kubelet-unit $unit"
+}
+
 verb_status() {
   local e_guards m_list
   allow 25
@@ -69,6 +76,7 @@ verb_status() {
   fi
   status_show "$tx"
   [ "$strays" != 1 ] || { e_guards='' && cleanup_list_left; }
+  [ "$roles" != 1 ] || status_show_roles
   if [ "$measure" != 1 ]; then
     { [ -z "$asked" ] || ! receipt_load "$asked"; } || { guard_keep && durable_keep_trying && health_tell_reverted && revert_tell_stuck && last_log_tell_guards; }
     return

@@ -115,7 +115,7 @@ class EmergencyRounds:
             ended[0] = time.monotonic()
 
         access = self.call.access(self.inventory, names)
-        reports = read_receipts(access, self._connections, READERS, heard, self.call.keep)
+        reports = read_receipts(access, self._connections, READERS, heard, self.call.keep, roles=True)
         if not self.rounds:  # told once, before the confirmation
             for line in frozen_lines({name: report.frozen for name, report in reports.items()}):
                 self.operator.tell((f"{line}; {PASSES}",))

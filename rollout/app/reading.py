@@ -103,15 +103,16 @@ def read_receipts(
     keep: Keep = keep_nothing,
     *,
     strays: bool = False,
+    roles: bool = False,
 ) -> Mapping[str, Report]:
     """The transactions and the token that every node reports. Claims and changes nothing; the connections are kept.
 
-    ``heard`` is called with each node as it answers; ``keep`` as in ``snapshot_fleet``. ``strays``: also what a cleanup would remove.
+    ``heard`` is called with each node as it answers; ``keep`` as in ``snapshot_fleet``. ``strays``: also what a cleanup would remove; ``roles``: what shows a node of the control plane.
     """
 
     def read(target: Target) -> Report:
         command: RemoteCommand = agent_call.status(
-            access.program, strays=strays, sudo=access.sudo[target.name], deadline=READ_SECONDS
+            access.program, strays=strays, roles=roles, sudo=access.sudo[target.name], deadline=READ_SECONDS
         )
         report = run_verb(nodes, target, "status", command, keep)
         if report.outcome is Outcome.DONE:

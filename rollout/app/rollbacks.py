@@ -19,6 +19,7 @@ from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.transactions import in_force, topmost_on, undone_at, undone_in_part
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
+from rollout.core.plans.roles import seen_in_report
 from rollout.core.presentation.nothing_to_do import ANOTHER_RUN
 from rollout.core.run.facts import may_hold
 from rollout.core.run.order import leavers, revert_order
@@ -234,7 +235,8 @@ def emergency(
     has just resumed that run would change them after the emergency. So are nodes that another run holds and has not
     touched. All of these are asked for a transaction that they do not have. Claims of runs that have transactions on
     nodes and are not ``picked`` are kept, as printed. (An emergency that died has none.)
-    ``known``: runs on nodes that were read before. ``control_plane``: nodes that earlier runs have seen to be of it.
+    ``known``: runs on nodes that were read before. ``control_plane``: nodes that earlier runs have seen to be of it;
+    those that show it themselves now are of it, too.
     """
     seen = on_nodes(reports)
     others = (known | seen.known_runs).difference(picked)
@@ -249,7 +251,8 @@ def emergency(
         LeftOut("silent", f"did not answer; pending recovery: {for_all(why, names)}", fold(names), len(names))
         for why, names in folded(seen.silent).items()
     )
-    order = _revert_order(run, inventory, todo, limits, unasked, force=force, seen=control_plane)
+    shown = {name for name, report in reports.items() if seen_in_report(report)}
+    order = _revert_order(run, inventory, todo, limits, unasked, force=force, seen={*control_plane, *shown})
     return Emergency(picked, order, highest_token(reports) + 1, seen, already)
 
 

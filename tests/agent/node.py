@@ -316,9 +316,10 @@ class Node:
         measure: agent_call.Measure | None = None,
         *,
         strays: bool = False,
+        roles: bool = False,
     ) -> Report:
         command = agent_call.status(
-            self.program, tx=tx, claim=claim, measure=measure, strays=strays, sudo=False, deadline=60
+            self.program, tx=tx, claim=claim, measure=measure, strays=strays, roles=roles, sudo=False, deadline=60
         )
         return self.report("status", command)
 

@@ -244,3 +244,11 @@ def test_the_processes_in_the_control_group_of_a_runtime(node: Node) -> None:
         for name, count in (("containerd", 1), ("containerd-shim", 2), ("other", 1), ("conmon", 1))
     }
     assert snapshot.measurement.services["containerd.service"].unit.properties["KillMode"] == "process"
+
+
+def test_a_status_tells_the_static_pods_and_the_unit_of_the_kubelet_if_it_is_asked_for_roles(node: Node) -> None:
+    node.write("/etc/kubernetes/manifests/kube-apiserver.yaml", b"kind: Pod\n")
+    told = node.status(roles=True)
+    assert told.static_pods == (Manifests("/etc/kubernetes/manifests", Listing(("kube-apiserver.yaml",))),)
+    assert told.kubelet_unit == "kubelet.service"
+    assert (node.status().static_pods, node.status().kubelet_unit) == ((), "")

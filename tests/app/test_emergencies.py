@@ -22,10 +22,12 @@ from rollout.app.emergencies import (
 )
 from rollout.app.rollbacks import Emergency, RunsToRevert, emergency, pick
 from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import CONTROL_PLANE_WAVE
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
+from rollout.core.model.surroundings import Listing, Manifests
 from rollout.core.plans.estimate import BACK_SECONDS
 from rollout.core.plans.receipt_history import on_nodes
 from rollout.core.presentation.emergency_text import seen_lines
@@ -237,6 +239,21 @@ def test_a_run_that_no_node_reports_is_refused_with_a_hint() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- limits, and time
+
+
+def test_without_a_journal_nodes_that_show_the_control_plane_are_reverted_last_one_at_a_time() -> None:
+    """By their static pods, or by the unit of a k3s server; the inventory says nothing of it."""
+    of = inventory(6, per_rack=3)
+    first, second, *rest = of.nodes
+    api_server = (Manifests("/etc/kubernetes/manifests", Listing(("etcd.yaml", "kube-proxy.yaml"))),)
+    proxies = (Manifests("/etc/kubernetes/manifests", Listing(("kube-proxy.yaml",))),)
+    held = {
+        first: replace(said(first, "r1"), static_pods=api_server, kubelet_unit="kubelet.service"),
+        second: replace(said(second, "r1"), kubelet_unit="k3s.service"),
+        **{name: replace(said(name, "r1"), static_pods=proxies, kubelet_unit="k3s-agent.service") for name in rest},
+    }
+    *_, last = emergency(held, "new", ("r1",), of, EMERGENCY_LIMITS, force=False).order.waves
+    assert (last.name, sorted(last.nodes)) == (CONTROL_PLANE_WAVE, sorted([first, second]))
 
 
 def zoned(count: int, zones: int) -> Inventory:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import Measurement, Receipt, Token
+from rollout.core.model.surroundings import Manifests
 
 # A command for a node and how it ended, as values.
 
@@ -90,6 +91,7 @@ class Report:
     ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
     ``seconds``: until the answer came; ``took`` (apply with a measurement): how many of them the node needed, by its own clock.
     ``frozen``: the freeze of the node, in answers to ``status`` and the two verbs for it, and in a refusal because of it.
+    ``static_pods`` and ``kubelet_unit`` (status, if asked for): what shows a node of the control plane.
     ``voided`` (status): the transaction that the node has no receipt of, and refuses from now on.
     """
 
@@ -109,6 +111,8 @@ class Report:
     took: float | None = None
     frozen: NodeFreeze | None = None
     voided: str = ""
+    static_pods: tuple[Manifests, ...] = ()
+    kubelet_unit: str = ""
 
 
 # How an operator's command ended on one node.

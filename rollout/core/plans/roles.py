@@ -10,7 +10,9 @@ import re
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import CONTROL_PLANE, Node, Role, role_of
 from rollout.core.model.live import LiveNode
+from rollout.core.model.report import Report
 from rollout.core.model.snapshot import Snapshot, Unread
+from rollout.core.model.surroundings import Manifests
 from rollout.core.text.terminal import printable
 
 _MANIFEST = re.compile(
@@ -36,26 +38,36 @@ def seen_role(node: Node, read: Snapshot | Unread | None, live: LiveNode | None)
     said = role_of(node.labels)
     if said is Role.CONTROL_PLANE:
         return SeenRole(said)
-    seen = [*_static_pods(read), *_server(read), *_of_node(live)]
+    seen = [*_of_snapshot(read), *_of_node(live)]
     if seen:
         return SeenRole(Role.CONTROL_PLANE, " and ".join(seen))
     return SeenRole(role_of({**(live.labels if live else {}), **node.labels}))
 
 
-def _static_pods(read: Snapshot | Unread | None) -> tuple[str, ...]:
-    around = read.surroundings if isinstance(read, Snapshot) else None
+def seen_in_report(report: Report) -> tuple[str, ...]:
+    """What shows without a plan that a node is of the control plane, from its status with ``roles``."""
+    return (*_static_pods(report.static_pods), *_server(report.kubelet_unit))
+
+
+def _of_snapshot(read: Snapshot | Unread | None) -> tuple[str, ...]:
+    if not isinstance(read, Snapshot):
+        return ()
+    unit, around = read.measurement.unit, read.surroundings
+    return (*_static_pods(around.manifests if around else ()), *_server(unit.name if unit else ""))
+
+
+def _static_pods(folders: tuple[Manifests, ...]) -> tuple[str, ...]:
     found = [
         f"{', '.join(printable(name, 60) for name in names)} in {printable(folder.folder, 120)}"
-        for folder in (around.manifests if around else ())
+        for folder in folders
         if (names := sorted(filter(_MANIFEST.fullmatch, folder.files.names)))
     ]
     return (f"it has {' and '.join(found)}",) if found else ()
 
 
-def _server(read: Snapshot | Unread | None) -> tuple[str, ...]:
+def _server(unit: str) -> tuple[str, ...]:
     """k3s has the control plane in the process of its server: there are no static pods."""
-    unit = read.measurement.unit if isinstance(read, Snapshot) else None
-    return (f"{unit.name} has its kubelet",) if unit is not None and unit.name in SERVERS else ()
+    return (f"{unit} has its kubelet",) if unit in SERVERS else ()
 
 
 def _of_node(live: LiveNode | None) -> tuple[str, ...]:

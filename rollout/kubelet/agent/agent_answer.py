@@ -110,6 +110,8 @@ def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> 
         took=reading.took,
         frozen=of_fact(reading.facts),
         voided=reading.voided,
+        static_pods=reading.surroundings.manifests if reading.surroundings else (),
+        kubelet_unit=reading.facts.get("kubelet-unit", ""),
     )
 
 

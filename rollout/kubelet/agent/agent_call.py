@@ -86,14 +86,16 @@ def status(
     void: bool = False,
     measure: Measure | None = None,
     strays: bool = False,
+    roles: bool = False,
     sudo: bool,
     deadline: float,
 ) -> RemoteCommand:
     """``void`` (with a claim): if the node has no such transaction, it refuses a later apply of it.
 
     ``strays``: the answer names the files of ours outside ``/var/lib/rollout``, as a cleanup's does.
+    ``roles``: also what shows that it is of the control plane.
     """
-    words: dict[str, Value] = {"tx": tx, "strays": strays}
+    words: dict[str, Value] = {"tx": tx, "strays": strays, "roles": roles}
     if claim:
         words |= {"claim": True, "run": claim.run, "counter": claim.counter, "force": claim.force}
         words |= {"void": void and bool(tx)}

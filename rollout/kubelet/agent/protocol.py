@@ -107,6 +107,9 @@ ARGUMENTS: Final[Mapping[str, Argument]] = MappingProxyType(
         "evidence": Argument(FLAG, "0", "tell the last log lines from before the revert"),
         "void": Argument(FLAG, "0", "with a claim: where TX has no receipt, refuse a later apply of it"),
         "strays": Argument(FLAG, "0", "list our files outside the state, as a cleanup does"),
+        "roles": Argument(
+            FLAG, "0", "tell what shows a node of the control plane: static pods, and the kubelet's unit"
+        ),
         "pulls": Argument(PULLS, "", "refuse while images are pulled, or only name the pulls"),
     }
 )
@@ -313,10 +316,10 @@ VERBS: Final[Mapping[str, VerbForm]] = MappingProxyType(
         ),
         "status": VerbForm(
             (),
-            ("tx", "strays", "claim", "run", "counter", "force", "void", "measure", "unit", "healthz"),
+            ("tx", "strays", "roles", "claim", "run", "counter", "force", "void", "measure", "unit", "healthz"),
             ("path", "command"),
-            (*_STATE, *_REVERTED, "voided", "left", *_MEASURED, "command"),
-            "token and receipts; with `claim`, `measure` or `strays` more. Without a claim it changes nothing, but starts a guard again that somebody stopped",
+            (*_STATE, *_REVERTED, "voided", "left", "manifests", *_MEASURED, "command"),
+            "token and receipts; with `claim`, `measure`, `strays` or `roles` more. Without a claim it changes nothing, but starts a guard again that somebody stopped",
         ),
         "verify": VerbForm(
             (),

@@ -135,7 +135,7 @@ def _devices_lost(here: NodeAtWork) -> Iterator[Harm]:
             NeedVerdict.REFUSED,
             f"{reload} can take GPUs from running containers until they are recreated (nvidia-container-toolkit#48): the node"
             f" has {gpus}",
-            f"{_needing(here.change)}Or evict the pods with GPUs first, or recreate them afterwards",
+            f"{_needing(here.change)}Or evict the pods with GPUs first, or recreate them afterwards{_to_know(here)}",
             takes_devices=True,
         )
     if gpus and static:
@@ -152,6 +152,16 @@ def _devices_lost(here: NodeAtWork) -> Iterator[Harm]:
             " is not known whether the runtime knows the device"
         )
         yield Harm(GPU_LOST, NeedVerdict.UNKNOWN, text)
+
+
+def _to_know(here: NodeAtWork) -> str:
+    """How to learn the driver, where it alone decides."""
+    if _driver(here):
+        return ""
+    return (
+        ". Or read the node again once pods run there: /sys/fs/cgroup/kubepods.slice or /sys/fs/cgroup/kubepods then shows what"
+        " manages control groups, and with cgroupfs nothing is lost"
+    )
 
 
 def _needing(change: Change) -> str:

@@ -222,6 +222,8 @@ def test_without_the_systemd_driver_a_reload_takes_nothing(
     """The control groups of pods show the driver; from 1.28 on the kubelet may have it from its runtime."""
     here = replace(with_gpus(version, config), surroundings=replace(GPUS, cgroups=Listing(cgroups)))
     left = one(here).left
+    known = "kubepods.slice or /sys/fs/cgroup/kubepods then shows what manages control groups"
+    assert all((known in each.reason) is ("not known" in harm) for each in left)
     assert [harm in entry.reason for entry in left] == ([True] if harm else [])
 
 
