@@ -695,7 +695,7 @@ MUTANTS = (
     Mutant(
         "proof-under-a-newer-change",
         "rollout/core/model/proof.py",
-        "    for newer in on_top_of(transaction, found.transactions):\n",
+        "    for newer in on_top_of(transaction, reading.transactions):\n",
         "    for newer in ():\n",
         "nodes with a newer run's files are proven to have the old ones",
         (f"{PROOF}::test_a_transaction_that_was_reverted_before_a_newer_one_changed_its_files_is_not_proven",),
@@ -703,15 +703,15 @@ MUTANTS = (
     Mutant(
         "proof-without-a-receipt",
         "rollout/core/model/proof.py",
-        "(*_not_as_promised(found, transaction, promised), *_kubelet(found.measurement))",
-        "_kubelet(found.measurement)",
+        "(*_not_as_promised(reading, transaction, promised), *_kubelet(reading.measurement))",
+        "_kubelet(reading.measurement)",
         "a node that has lost its receipts and kept the change counts as reverted",
         (f"{PROOF}::test_without_the_receipt_the_bytes_are_compared_with_those_that_the_plan_replaced",),
     ),
     Mutant(
         "proof-of-an-old-process",
         "rollout/core/model/proof.py",
-        "    unknown += _perhaps_not_read(found, transaction)\n",
+        "    unknown += _perhaps_not_read(reading, transaction)\n",
         "",
         "old bytes on the disk are a proof although the running kubelet has not read them",
         (f"{PROOF}::test_old_bytes_that_the_running_kubelet_may_not_have_read_prove_nothing",),

@@ -51,7 +51,7 @@ def as_before(proofs: Iterable[NodeProof]) -> bool:
 
 
 def proof_of(
-    found: Verification | Unread,
+    reading: Verification | Unread,
     transaction: str,
     left: tuple[str, ...] = (),
     promised: Mapping[str, str] = NOTHING_PROMISED,
@@ -61,26 +61,28 @@ def proof_of(
     ``promised``: path → digest before the change (``""``: absent), by the plan of a run that changed the node. It counts if
     the node has lost the receipt.
     """
-    if isinstance(found, Unread):
-        return NodeProof(found.node, Proven.UNKNOWN, (f"could not be read again: {found.message} [{found.reference}]",))
-    differences = [drift for drift in drifts(found) if drift.reference not in _NOT_ASKED]
+    if isinstance(reading, Unread):
+        return NodeProof(
+            reading.node, Proven.UNKNOWN, (f"could not be read again: {reading.message} [{reading.reference}]",)
+        )
+    differences = [drift for drift in drifts(reading) if drift.reference not in _NOT_ASKED]
     wrong = [
         *(f"{path}: {text}" for path, text in _told(differences, unread=False)),
-        *_not_back(found, transaction),
-        *_guard(found),
+        *_not_back(reading, transaction),
+        *_guard(reading),
         *(f"left behind: {text}" for text in left),
     ]
     unknown = [f"{path}: {text}" for path, text in _told(differences, unread=True)]
-    unknown += _perhaps_not_read(found, transaction)
-    for sure, text in (*_not_as_promised(found, transaction, promised), *_kubelet(found.measurement)):
+    unknown += _perhaps_not_read(reading, transaction)
+    for sure, text in (*_not_as_promised(reading, transaction, promised), *_kubelet(reading.measurement)):
         (wrong if sure else unknown).append(text)
-    good = Proven.PROVEN if _has(found, transaction) else Proven.UNCHANGED
+    good = Proven.PROVEN if _has(reading, transaction) else Proven.UNCHANGED
     proven = Proven.WRONG if wrong else Proven.UNKNOWN if unknown else good
-    return NodeProof(found.node, proven, (*wrong, *unknown), _files(found, promised))
+    return NodeProof(reading.node, proven, (*wrong, *unknown), _files(reading, promised))
 
 
-def _has(found: Verification, transaction: str) -> bool:
-    return any(receipt.tx == transaction for receipt in found.receipts)
+def _has(reading: Verification, transaction: str) -> bool:
+    return any(receipt.tx == transaction for receipt in reading.receipts)
 
 
 def _told(differences: list[Drift], *, unread: bool) -> Iterator[tuple[str, str]]:
@@ -89,21 +91,23 @@ def _told(differences: list[Drift], *, unread: bool) -> Iterator[tuple[str, str]
             yield drift.place, f"{drift.evidence} [{drift.reference}]"
 
 
-def _not_back(found: Verification, transaction: str) -> Iterator[str]:
+def _not_back(reading: Verification, transaction: str) -> Iterator[str]:
     """A transaction that is not reverted, or that was reverted before others changed its files."""
-    for receipt in found.receipts:
+    for receipt in reading.receipts:
         if receipt.tx == transaction and receipt.state is not ReceiptState.REVERTED:
             yield f"transaction {transaction} is {receipt.state.value}"
-    for newer in on_top_of(transaction, found.transactions):
+    for newer in on_top_of(transaction, reading.transactions):
         yield f"the newer transaction {newer.tx} is on top of {transaction}: its files are not the old ones"
 
 
-def _not_as_promised(found: Verification, transaction: str, promised: Mapping[str, str]) -> Iterator[tuple[bool, str]]:
+def _not_as_promised(
+    reading: Verification, transaction: str, promised: Mapping[str, str]
+) -> Iterator[tuple[bool, str]]:
     """Of a node without the receipt: its bytes, compared with those that the plan replaced; ``False``: not read."""
-    if _has(found, transaction):
+    if _has(reading, transaction):
         return
     for path, digest in promised.items():
-        state = found.files.get(path)
+        state = reading.files.get(path)
         if state is None or (state.kind == "regular" and not state.digest):
             yield False, f"{path}: it could not be read, and the receipt of {transaction} is gone"
         elif digest != (state.digest if state.kind == "regular" else "" if state.kind == "absent" else state.kind):
@@ -116,23 +120,23 @@ def _not_as_promised(found: Verification, transaction: str, promised: Mapping[st
             )
 
 
-def _perhaps_not_read(found: Verification, transaction: str) -> Iterator[str]:
+def _perhaps_not_read(reading: Verification, transaction: str) -> Iterator[str]:
     """Old bytes on the disk that the running process may not have read: only a start after the rename shows that it has."""
-    paths = {file.path for each in found.transactions if each.tx == transaction for file in each.files}
-    for stale in found.stale:
+    paths = {file.path for changed in reading.transactions if changed.tx == transaction for file in changed.files}
+    for stale in reading.stale:
         if stale.path in paths and not stale.edited:
             yield f"{stale.path}: renamed or linked {stale.seconds} s after {stale.unit} started, which may not have read it"
 
 
-def _guard(found: Verification) -> Iterator[str]:
-    armed = [receipt.tx for receipt in found.receipts if receipt.state in UNDER_WAY]
+def _guard(reading: Verification) -> Iterator[str]:
+    armed = [receipt.tx for receipt in reading.receipts if receipt.state in UNDER_WAY]
     if armed:
         yield f"still under way: {', '.join(armed)}"
-    boot = found.files.get(BOOT_UNIT)
+    boot = reading.files.get(BOOT_UNIT)
     if boot is not None and boot.kind != "absent":
         yield f"a guard is left: {BOOT_UNIT}"
-    if found.token.live:
-        yield f"run {found.token.run} still claims it"
+    if reading.token.live:
+        yield f"run {reading.token.run} still claims it"
 
 
 def _kubelet(measured: Measurement) -> Iterator[tuple[bool, str]]:
@@ -154,8 +158,8 @@ def _kubelet(measured: Measurement) -> Iterator[tuple[bool, str]]:
         yield True, f"healthz: {measured.healthz}"
 
 
-def _files(found: Verification, promised: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _files(reading: Verification, promised: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """The current digest of each file that we ever changed."""
-    paths = dict.fromkeys((*(expected.path for expected in found.expected), *promised))
-    states = ((path, found.files.get(path)) for path in paths)
+    paths = dict.fromkeys((*(expected.path for expected in reading.expected), *promised))
+    states = ((path, reading.files.get(path)) for path in paths)
     return tuple((path, state.digest) for path, state in states if state is not None)

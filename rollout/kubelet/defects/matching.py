@@ -56,9 +56,9 @@ def on_node(
 ) -> tuple[FoundDefect, ...]:
     """The defects that a node has as it is. Those with an occasion wait for it."""
     return tuple(
-        found
-        for found in on_change(snapshot, runtime, Doing(values, values, frozenset(Occasion)), own)
-        if found.standing in (DefectStanding.KEPT, DefectStanding.POSSIBLE) or found.defect.at is not None
+        here
+        for here in on_change(snapshot, runtime, Doing(values, values, frozenset(Occasion)), own)
+        if here.standing in (DefectStanding.KEPT, DefectStanding.POSSIBLE) or here.defect.at is not None
     )
 
 
@@ -102,36 +102,34 @@ def version_of(component: str, snapshot: Snapshot, runtime: Runtime) -> str | No
     """The component's version as printed, ``""`` if the node does not report it; ``None``: the node does not use it."""
     if component == KUBELET:
         return snapshot.kubelet_version
-    of_runtime = next((each for each in KNOWN if each.runtime.value == component), None)
-    if of_runtime is not None:
-        found = of_runtime.version(snapshot.runtimes)
-        return None if of_runtime.runtime is not runtime else found.text if found else ""
+    description = next((described for described in KNOWN if described.runtime.value == component), None)
+    if description is not None:
+        version = description.version(snapshot.runtimes)
+        return None if description.runtime is not runtime else version.text if version else ""
     return _short(snapshot.facts.get(component, ""))
 
 
 def _short(printed: str) -> str:
     """The first number of a printed version: of ``systemd 252 (252.38-1)`` it is ``252``."""
-    found = _NUMBER.search(printed)
-    return found[1] if found else ""
+    number = _NUMBER.search(printed)
+    return number[1] if number else ""
 
 
 def number_of(version: str) -> Number | None:
     """``1.35.4-eks-1234`` → (1, 35, 4). A pre-release counts as its release."""
-    found = _NUMBER.match(version)
-    return tuple(map(int, found[1].split("."))) if found else None
+    number = _NUMBER.match(version)
+    return tuple(map(int, number[1].split("."))) if number else None
 
 
-def with_pods(found: Iterable[FoundDefect], has: Mapping[PodKind, bool | None]) -> tuple[FoundDefect, ...]:
+def with_pods(defects: Iterable[FoundDefect], has: Mapping[PodKind, bool | None]) -> tuple[FoundDefect, ...]:
     """The defects without those about pods that the node does not have. Where that is not known, they may apply."""
-    return tuple(here for each in found if (here := _with_pods(each, has)) is not None)
+    return tuple(here for defect in defects if (here := _with_pods(defect, has)) is not None)
 
 
-def _with_pods(found: FoundDefect, has: Mapping[PodKind, bool | None]) -> FoundDefect | None:
-    kind = found.defect.pods
+def _with_pods(here: FoundDefect, has: Mapping[PodKind, bool | None]) -> FoundDefect | None:
+    kind = here.defect.pods
     if kind is None or has.get(kind):
-        return found
+        return here
     if has.get(kind) is None:
-        return replace(
-            found, standing=DefectStanding.POSSIBLE, unread=(*found.unread, f"pods of the kind {kind.value}")
-        )
+        return replace(here, standing=DefectStanding.POSSIBLE, unread=(*here.unread, f"pods of the kind {kind.value}"))
     return None
