@@ -262,7 +262,8 @@ def _distinct(trials: Iterable[_Trial]) -> Mapping[int, Mapping[str, Setting]]:
 
 def _subjects(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None) -> Iterator[_Subject]:
     settings = _settings(inventory, policy)
-    changed = [node for node in inventory.nodes.values() if policy.control_plane or not _is_control_plane(node)]
+    every = inventory.nodes.values()
+    changed = [node for node in every if policy.control_plane or role_of(node.labels) is not Role.CONTROL_PLANE]
     if fleet is not None and fleet.cluster == inventory.cluster:
         read = ((node, fleet.nodes.get(node.name)) for node in changed)
         for node, each in read:
@@ -279,10 +280,6 @@ def _subjects(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None)
             if (kind, id(mine), look) not in seen:
                 seen[kind, id(mine), look] = None
                 yield _Subject(node, mine, model_node(kind), kind)
-
-
-def _is_control_plane(node: Node) -> bool:
-    return role_of(node.labels) is Role.CONTROL_PLANE
 
 
 def _settings(inventory: Inventory, policy: Policy) -> Mapping[str, Mapping[str, Setting]]:

@@ -104,7 +104,7 @@ class PlanRehearsal:
 
     def run(self) -> Forecast:
         """To its end, or until no controller would resume it."""
-        world = World(self.timeline, self.fleet, self.journal, self._say, self._ask, lambda: None)
+        world = World(self.timeline, self.fleet, self.journal, self.tell, self._ask, lambda: None)
         for fault in self.faults:
             set_up(fault, world)
         self._attend()
@@ -148,9 +148,6 @@ class PlanRehearsal:
     def _ask(self, word: str, revert: str) -> None:
         if self.current is not None and self.current.alive:
             self.current.desk.ask(self.order.run, word, "the rehearsal", "", revert)
-
-    def _say(self, who: str, words: str) -> None:
-        self.tell(who, words)
 
 
 @dataclass(frozen=True)

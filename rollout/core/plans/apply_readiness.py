@@ -11,7 +11,7 @@ from enum import StrEnum
 from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import GateScope
-from rollout.core.model.plan import Change, FileChange, Plan
+from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import FileState, ReceiptState
 from rollout.core.plans import plan_codec
@@ -79,15 +79,11 @@ def _stands(change: Change, report: Report, runs: Collection[str]) -> Now:
         return Now.UNREAD
     if all(_digest(state) == file.digest_before for file, state in states):
         return Now.AS_PLANNED if only_restarts(change) and _is_confirmed(report, runs) else Now.OPEN
-    return Now.AS_PLANNED if all(_has(file, state) for file, state in states) else Now.DRIFTED
+    return Now.AS_PLANNED if all(_digest(state) == file.digest_after for file, state in states) else Now.DRIFTED
 
 
 def _is_confirmed(report: Report, runs: Collection[str]) -> bool:
     return any(receipt.run in runs and receipt.state is ReceiptState.CONFIRMED for receipt in report.receipts)
-
-
-def _has(file: FileChange, state: FileState | None) -> bool:
-    return _digest(state) == file.digest_after
 
 
 def _digest(state: FileState | None) -> str:

@@ -138,7 +138,8 @@ def check_fleet(plan: Plan, inventory: Inventory, changes: FleetChanges, file: s
         if condition.not_the_plans and condition not in plan.conditions:
             _refuse([f"{file}: {condition.not_the_plans}"], hint)
     if plan.nodes and len(changes.left) == len(plan.nodes):
-        _refuse([f"{file}: none of its {counted(len(plan.nodes), 'node')} is left: {_leavers(changes)}"], hint)
+        leavers = "; ".join(change_lines(changes))
+        _refuse([f"{file}: none of its {counted(len(plan.nodes), 'node')} is left: {leavers}"], hint)
     _refuse([f"{file}: {said}" for said in field_lines(changes.fields)], hint)
 
 
@@ -180,10 +181,6 @@ def promotion_lines(names: Sequence[str]) -> Iterator[str]:
     """Nodes that are changed earlier than planned."""
     if names:
         yield f"in the first wave instead of leavers, so that their kind of change is tried there: {_counted(names)}"
-
-
-def _leavers(changes: FleetChanges) -> str:
-    return "; ".join(change_lines(changes))
 
 
 def _counted(names: Sequence[str]) -> str:
