@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
+from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.core.model.verdict import Verdict
-from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, PutConfigMap
 from rollout.core.run.events import (
     AbortAsked,
     Answered,
+    ConfigMapRead,
     ContinueAsked,
     Event,
     InterruptAsked,
@@ -68,6 +70,7 @@ class Drive:
         self.opened: list[int] = []
         self.judged: list[int] = []
         self.baselines: list[str] = []  # what the wave gates were given to compare with
+        self.config_map: str | None = "old"  # its text at the API server; ``None``: that does not answer
         self.silences: tuple[str, ...] = ()  # what every opening of a wave sets
         self.standing: list[str] = []  # silences that were set and not lifted
         self.lifted: tuple[str, ...] = ()
@@ -184,7 +187,7 @@ class Drive:
         elif isinstance(event, WaveOpened):
             self.standing = [silence for silence in self.standing if silence not in event.silences]  # it expires
 
-    def _ask_the_gates(self, command: OpenWave | JudgeWave | LiftSilences) -> Callable[[], Event]:
+    def _ask_the_gates(self, command: OpenWave | JudgeWave | LiftSilences | PutConfigMap) -> Callable[[], Event]:
         match command:
             case OpenWave(wave):
                 self.opened.append(wave)
@@ -200,6 +203,18 @@ class Drive:
                 self.lifted += silences
                 self.standing = [silence for silence in self.standing if silence not in silences]
                 return lambda: SilencesLifted(self.now)
+            case PutConfigMap(change):
+                return self._put(change)
+
+    def _put(self, change: ConfigMapChange) -> Callable[[], ConfigMapRead]:
+        """It is written at once. The answer takes a while: a controller may die in between."""
+        if self.config_map is None:
+            return lambda: ConfigMapRead(self.now, ConfigMapOutcome.UNANSWERED, "", "away", "no answer")
+        if self.config_map == change.before:
+            self.config_map = change.after
+        if self.config_map != change.after:
+            return lambda: ConfigMapRead(self.now, ConfigMapOutcome.CHANGED, "", "config-map-changed", "others did")
+        return lambda: ConfigMapRead(self.now, ConfigMapOutcome.WRITTEN, change.digest_after)
 
     def judgement(self, wave: int) -> Callable[[], WaveJudged]:
         verdict = self.wave_verdict

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from rollout.app.asked_gate import Asker
 from rollout.app.node_drains import MakeDrains, no_drains
-from rollout.app.ports import Cluster
+from rollout.app.ports import Cluster, ConfigMap, ConfigMaps
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.live import LiveNode, PullCounter, Sight
 from rollout.core.model.pods import PlacedPod
@@ -41,6 +41,22 @@ class Absent:
         _absent()
 
 
+class NoConfigMaps:
+    """Stands for those of an API server that is not set, or not asked: an emergency asks none."""
+
+    def read(self, namespace: str, name: str, timeout: float) -> ConfigMap | None:  # noqa: ARG002
+        _absent()
+
+    def write(self, found: ConfigMap, key: str, text: str, timeout: float) -> None:  # noqa: ARG002
+        _absent()
+
+    def touch(self, found: ConfigMap, timeout: float) -> None:  # noqa: ARG002
+        _absent()
+
+    def missing_to_write(self, namespace: str, name: str) -> tuple[str, ...]:  # noqa: ARG002
+        _absent()
+
+
 def _absent() -> NoReturn:
     raise RemoteError("no-endpoint", "no kubeconfig was named")
 
@@ -52,4 +68,5 @@ class Backends:
     cluster: Cluster = field(default_factory=Absent)
     askers: Mapping[str, Asker] = field(default_factory=dict)
     drains: MakeDrains = no_drains
+    config_maps: ConfigMaps = field(default_factory=NoConfigMaps)
     wait: Callable[[float], None] = time.sleep

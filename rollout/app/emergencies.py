@@ -218,7 +218,8 @@ class EmergencyRollback:
         self._count(done.state.counter)
         self.owed |= still_owed(done.state)
         self.ended = done.state.ending or Ending.DONE
-        self.left_behind |= any(record.leftovers for record in done.state.nodes.values())
+        leftovers = any(record.leftovers for record in done.state.nodes.values())
+        self.left_behind |= leftovers or done.state.owes_config_map
         for name in found.order.nodes.keys() - self.owed.keys():
             self.claims.pop(name, None)
 

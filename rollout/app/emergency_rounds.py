@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
+from rollout.app.config_maps import to_restore_of
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
 from rollout.app.isolation import estimate
 from rollout.app.ports import Interruption, Journal, Nodes
@@ -17,6 +19,7 @@ from rollout.app.revert import known_control_plane, known_revert_times, left_beh
 from rollout.app.rollbacks import Emergency, RunsToRevert
 from rollout.app.runs import Tools, start_revert
 from rollout.app.start_times import PASSES
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.proof import NodeProof
@@ -159,10 +162,15 @@ class EmergencyRounds:
             self.interrupts.install()
         if self.journal is None:
             self.journal = self.call.journal_if_any()
+            found = replace(found, order=replace(found.order, config_map=self._config_map(found, self.journal)))
         try:
             return self._with_or_without(found, self.journal)
         except SecondInterruptError:
             raise KeyboardInterrupt from None  # reported with the pending recoveries
+
+    def _config_map(self, found: Emergency, journal: Journal) -> ConfigMapChange | None:
+        """What restores the ConfigMap of the runs, by the journal alone. It stays pending: an emergency asks no API server."""
+        return estimate(lambda: _restored(journal, self.inventory.cluster, found.picked), JOURNAL_SECONDS)
 
     def _with_or_without(self, found: Emergency, journal: Journal) -> Round:
         """A journal that can be opened but not written counts as missing."""
@@ -216,6 +224,12 @@ class EmergencyRounds:
 
     def new_run_id(self) -> str:
         return self.call.new_run_id()
+
+
+def _restored(journal: Journal, cluster: str, runs: Collection[str]) -> ConfigMapChange | None:
+    with suppress(StateError):
+        return to_restore_of(journal, cluster, runs)
+    return None
 
 
 @dataclass(slots=True)

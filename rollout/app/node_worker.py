@@ -14,6 +14,7 @@ from typing import assert_never
 
 from rollout.app.arrivals import why_not_now
 from rollout.app.backends import Backends
+from rollout.app.config_maps import put
 from rollout.app.following import HasEnded, gives_way, none_has_ended
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb
 from rollout.app.node_drains import LATER, DrainRound, NodeDrains, NoDrains, NotOursError
@@ -31,7 +32,7 @@ from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.plans.receipt_history import newer_run
-from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, PutConfigMap
 from rollout.core.run.events import ENDED_HERE, Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
 from rollout.core.run.postponed import PULLS_IN_FLIGHT, asks_for_pulls, images_of
 from rollout.core.run.state import Verb
@@ -115,6 +116,8 @@ class NodeWorker:
                 return self._wave_gates.judge(command)
             case LiftSilences():
                 return self._wave_gates.lift(command)
+            case PutConfigMap():
+                return put(command.change, self.backends.config_maps, self.clock, self.backends.wait, void=command.void)
         if command.node not in self.access.targets and command.verb is not Verb.UNCORDON:
             return self._gone(command)
         return _DOING.get(command.verb, NodeWorker._answered)(self, command)

@@ -11,6 +11,7 @@ from typing import Protocol
 from rollout.app.apply import apply_plan
 from rollout.app.call import CallPorts, Operator
 from rollout.app.cluster_context import look_around, with_running
+from rollout.app.config_maps import with_config_map
 from rollout.app.following import last_revert_times
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen, freeze_in
 from rollout.app.known_defects import own_defects
@@ -27,7 +28,7 @@ from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans.planning import Preflight
-from rollout.core.plans.required_back_ends import needs_to_plan, with_gates_of_api
+from rollout.core.plans.required_back_ends import Needs, needs_to_plan, with_gates_of_api
 from rollout.core.presentation.freeze_text import frozen_in, frozen_lines, noted_line
 from rollout.core.presentation.nothing_to_do import NothingToDo
 from rollout.core.reading.precedence import parse_override, settings_of
@@ -109,9 +110,13 @@ def make_plan(
     call.start_times.check((*policy.conditions, *inventory.conditions))
     settings = _settings(asked, overrides)
     own = own_defects(call.files())
-    return build_plan(
+    plan = build_plan(
         inventory, policy, fleet, settings, asked.selection, asked.limit, known, around, assumed, call.keep, own
     )
+    if not policy.kubeadm_config_map:
+        return plan
+    with call.back_ends(inventory, Needs()) as back_ends:
+        return with_config_map(plan, inventory, settings, around.live, back_ends.config_maps)
 
 
 def _settings(asked: ToPlan, overrides: Sequence[str]) -> Mapping[str, Mapping[str, Setting]]:

@@ -100,6 +100,16 @@ class Files(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigMap:
+    """As the API server has it. ``version``: its resourceVersion, for a write that must not overwrite another one."""
+
+    namespace: str
+    name: str
+    version: str
+    data: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Ran:
     """How a local command ended (``status`` below 0: by that signal), and the end of its output.
 
@@ -149,6 +159,26 @@ class Cluster(Protocol):
 
     def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:
         """A Node, and the pods on it that have not ended: its kubelet admits or rejects them again after a restart."""
+        ...
+
+
+class ConfigMaps(Protocol):
+    """The ConfigMaps of one API server. Thread-safe, bounded in time. Without an answer: ``RemoteError``."""
+
+    def read(self, namespace: str, name: str, timeout: float) -> ConfigMap | None:
+        """``None``: there is none."""
+        ...
+
+    def write(self, found: ConfigMap, key: str, text: str, timeout: float) -> None:
+        """Change one key of the object as it was ``found``. ``RemoteError`` ``conflict``: it has changed since."""
+        ...
+
+    def touch(self, found: ConfigMap, timeout: float) -> None:
+        """Let every write fail that began before, and leave the object as it was ``found``. ``RemoteError`` as with ``write``."""
+        ...
+
+    def missing_to_write(self, namespace: str, name: str) -> tuple[str, ...]:
+        """The rights that both lack for one ConfigMap."""
         ...
 
 

@@ -78,8 +78,11 @@ def recover_run(call: CallPorts, operator: Operator, run: str) -> RunResult | Cl
         return ended
     waiting = journal.requests(state.order.run, state.heard)
     operator.show(_request_lines(waiting, "request not handled before the run ended, and ignored now"))
-    owed = fold(name for name, record in state.nodes.items() if record.owed)
-    return continue_run(call, operator, journal, state, f" to recover {owed}")
+    config_map = state.order.config_map if state.owes_config_map else None
+    owed = (
+        fold(name for name, record in state.nodes.items() if record.owed), config_map.title if config_map else "",
+    )  # fmt: skip
+    return continue_run(call, operator, journal, state, f" to recover {' and '.join(filter(None, owed))}")
 
 
 def _request_lines(waiting: Sequence[Request], heading: str) -> list[str]:

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
 from rollout.app.chosen_run import chosen_run
+from rollout.app.config_maps import to_restore
 from rollout.app.following import LOOK_BACK, headers_of, last_revert_times, order_of, plan_of, replay
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, Nodes
 from rollout.app.proofs import promised_files, prove
-from rollout.app.reverted_elsewhere import reverted_elsewhere
+from rollout.app.reverted_elsewhere import NOWHERE, reverted_elsewhere
 from rollout.app.rollbacks import NOTHING_SINCE, SinceRun, control_plane_of, rollback_order, since_run
 from rollout.app.runs import Tools, highest_counter, start_revert
 from rollout.app.start_times import PASSES, closed_lines
@@ -21,6 +22,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Limits, RevertTimes
 from rollout.core.model.proof import NodeProof, Proven, as_before
+from rollout.core.plans.required_back_ends import Needs
 from rollout.core.presentation.emergency_text import predicted_lines
 from rollout.core.presentation.freeze_text import noted_line
 from rollout.core.presentation.nothing_to_do import NothingToRevertDocument, not_reverted_lines, nothing_to_revert
@@ -69,7 +71,7 @@ def revert_run(
             source, call.new_run_id(), chosen if limit else None, inventory, limits, since, force=force
         )
         operator.show(not_reverted_lines(back, since.elsewhere, order.left_out))
-        if not order.nodes:
+        if not order.nodes and order.config_map is None:
             cordons = call.lift_cordons_of(journal, inventory, source, chosen)  # the run may have left some
             found = nothing_to_revert(source.order.run, back, since.elsewhere, order.left_out)
             return NothingReverted(cordons, found)
@@ -80,7 +82,12 @@ def revert_run(
         if source.silences:
             silences = printable(", ".join(source.silences), 300)
             operator.show((f"the run's silences are not lifted; they expire by themselves: {silences}",))
-        operator.confirm(order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted")
+        if order.config_map is not None:
+            operator.show(
+                (f"restores {order.config_map.title} before the first revert, if it is as this run wrote it",)
+            )
+        what = f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted"
+        operator.confirm(order.cluster, what)
         return revert_by_journal(call, journal, source, order, inventory, chosen, since, nodes)
 
 
@@ -97,11 +104,11 @@ def since_by_nodes(
     """What later runs did to the nodes of a run, by the journal and by the receipts of those that may have its change."""
     held = (name for name, record in source.nodes.items() if may_hold(record))
     there = tuple(name for name in held if name in chosen and name in inventory.nodes)
-    if not there:
-        return since_run(journal, source.order.run)
-    access = call.access(inventory, there)
-    elsewhere = reverted_elsewhere(journal, source.order.cluster, access, nodes, call.keep)
-    return since_run(journal, source.order.run, elsewhere)
+    elsewhere = NOWHERE
+    if there:
+        access = call.access(inventory, there)
+        elsewhere = reverted_elsewhere(journal, source.order.cluster, access, nodes, call.keep)
+    return replace(since_run(journal, source.order.run, elsewhere), config_map=to_restore(journal, source))
 
 
 def known_revert_times(call: CallPorts, cluster: str) -> RevertTimes | None:
@@ -136,7 +143,10 @@ def revert_by_journal(
     """
     counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
     already = frozenset(name for names in since.elsewhere.values() for name in names)
-    with call.tools(journal, order.limits.in_flight, nodes=nodes) as tools:
+    with (
+        call.back_ends(inventory, Needs()) as back_ends,
+        call.tools(journal, order.limits.in_flight, back_ends, nodes=nodes) as tools,
+    ):
         state = start_revert(order, counter, call.access(inventory, tuple(order.nodes)), tools)
         cordons = call.lift_cordons_of(journal, inventory, source, chosen)
         if state.ending is not Ending.DONE:

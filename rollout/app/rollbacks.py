@@ -10,6 +10,7 @@ from rollout.app.node_histories import cluster_history, files_of_plans, newer_th
 from rollout.app.ports import PastRuns
 from rollout.app.reverted_elsewhere import NOWHERE, Elsewhere
 from rollout.core.model.areas import AreaKind, sizes
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.fleet_changes import GONE, IS_GONE, Leaver
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Role, role_of
@@ -42,7 +43,8 @@ class SinceRun:
     runs in force have changed the same files. ``stuck``: of these nodes, those where that run cannot be rolled back, or only
     with ``--force``. ``released``: nodes where a later rollback found no change of it. ``restored``: nodes where it is reverted,
     and the forced revert of a newer run wrote its files again. ``in_part``: nodes where the revert of an older run restored
-    some of its files. ``elsewhere``: runs of another journal, with the nodes where they reverted it.
+    some of its files. ``elsewhere``: runs of another journal, with the nodes where they reverted it. ``config_map``: what
+    restores the ConfigMap that it may have written, unless a rollback has.
     """
 
     rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -52,6 +54,7 @@ class SinceRun:
     restored: frozenset[str] = frozenset()
     in_part: frozenset[str] = frozenset()
     elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    config_map: ConfigMapChange | None = None
 
 
 NOTHING_SINCE = SinceRun()
@@ -135,7 +138,10 @@ def rollback_order(
     there = {name for each in kept for name in expand(each.nodes)}
     reverted = {name: transaction for name, transaction in listed.items() if name not in there}
     seen = control_plane_of(state.order.waves)
-    return _revert_order(run, inventory, reverted, limits, (*leavers(absent), *kept), force=force, seen=seen)
+    order = _revert_order(run, inventory, reverted, limits, (*leavers(absent), *kept), force=force, seen=seen)
+    return replace(
+        order, config_map=since.config_map if chosen is None else None
+    )  # a part of the nodes keeps the change
 
 
 def control_plane_of(waves: Iterable[Wave]) -> frozenset[str]:

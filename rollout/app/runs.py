@@ -151,8 +151,9 @@ def _with_todays(planned: Sequence[Condition], today: Sequence[Condition]) -> Se
 def start_revert(order: Order, counter: int, access: NodeAccess, tools: Tools) -> RunState:
     """Start a run that reverts transactions. It takes over the claims of the run that made them."""
     worker = NodeWorker(
-        order.run, access, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force, keep=tools.keep
-    )
+        order.run, access, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force,
+        backends=tools.backends, keep=tools.keep,
+    )  # fmt: skip
     return begin(order, counter, b"", worker, tools)
 
 
@@ -220,7 +221,7 @@ def resumable(journal: Journal, run: str) -> RunState:
     """The state of a run that may be resumed, or the reason why not."""
     state = _newest(journal, run)
     if state.phase is Phase.ENDED and state.ending in (Ending.DONE, Ending.PREFLIGHT):
-        owed = any(record.owed and not needs_force(record) for record in state.nodes.values())
+        owed = state.owes_config_map or any(record.owed and not needs_force(record) for record in state.nodes.values())
         forced = [forced_rollback(state.order.cluster, of, names) for of, names in summarize(state).need_force.items()]
         again = fold(need_a_plan(state))
         plan = (
@@ -247,7 +248,7 @@ def with_pending_recovery(journal: Journal, run: str) -> RunState:
     if state.phase is not Phase.ENDED or state.ending is not Ending.DONE:
         hint = f"`rollout resume {run}` also does its pending recoveries" if resume_has_work(state) else ""
         raise StateError("not-done", f"run {run} has not ended as done: {state.ending or state.phase}", hint=hint)
-    if not any(record.owed for record in state.nodes.values()):
+    if not state.owes_config_map and not any(record.owed for record in state.nodes.values()):
         raise StateError("nothing-owed", f"run {run} has no pending recovery")
     return state
 

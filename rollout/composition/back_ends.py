@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from rollout.app.backends import Backends
-from rollout.app.ports import Cluster
+from rollout.app.backends import Backends, NoConfigMaps
+from rollout.app.ports import Cluster, ConfigMap, ConfigMaps
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.plans.required_back_ends import Needs, PodNeeds, needs_cluster, needs_http, unnamed
 from rollout.errors import InputError, RemoteError, UsageError
@@ -45,6 +47,9 @@ def gate_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> Iterat
             _check_rights(backends.cluster.missing_rights, endpoints.kubeconfig, "gates need")
         if needs.pulls:
             _check_rights(backends.cluster.missing_to_count_pulls, endpoints.kubeconfig, "counting pulls needs")
+        if needs.config_map is not None:
+            missing = partial(backends.config_maps.missing_to_write, *needs.config_map)
+            _check_rights(missing, endpoints.kubeconfig, "writing kubeadm's ConfigMap needs")
         yield backends
 
 
@@ -73,13 +78,16 @@ def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
 
 
 def _backends(endpoints: Endpoints, needs: Needs, cluster: DrainingCluster | None, stack: ExitStack) -> Backends:
+    config_maps = _ConfigMapsWhenAsked(endpoints, stack) if endpoints.kubeconfig else NoConfigMaps()
     if not needs_http(needs.gates) and cluster is None:
-        return Backends(askers=table.askers(None))
+        return Backends(askers=table.askers(None), config_maps=config_maps)
     from rollout.adapters.endpoints import HttpBackEnds
     from rollout.features.drain.asking.rounds import drains_over
 
     askers = table.askers(HttpBackEnds(endpoints, stack), None if cluster is None else cluster.nodes)
-    return Backends(askers=askers) if cluster is None else Backends(cluster, askers, drains_over(cluster))
+    if cluster is None:
+        return Backends(askers=askers, config_maps=config_maps)
+    return Backends(cluster, askers, drains_over(cluster), config_maps)
 
 
 def _looks(endpoints: Endpoints, needs: Needs) -> bool:
@@ -97,6 +105,43 @@ def _cluster(endpoints: Endpoints, stack: ExitStack) -> DrainingCluster:
     cluster = DrainingCluster(ApiClient(load_kubeconfig(endpoints.kubeconfig, endpoints.context)))
     stack.callback(cluster.close)
     return cluster
+
+
+class _ConfigMapsWhenAsked:
+    """The kubeconfig is read with the first request: a rollback begins without it, and reports what is wrong with it."""
+
+    def __init__(self, endpoints: Endpoints, stack: ExitStack) -> None:
+        self._endpoints, self._stack = endpoints, stack
+        self._lock = Lock()
+        self._made: ConfigMaps | None = None
+
+    def read(self, namespace: str, name: str, timeout: float) -> ConfigMap | None:
+        return self._there.read(namespace, name, timeout)
+
+    def write(self, found: ConfigMap, key: str, text: str, timeout: float) -> None:
+        self._there.write(found, key, text, timeout)
+
+    def touch(self, found: ConfigMap, timeout: float) -> None:
+        self._there.touch(found, timeout)
+
+    def missing_to_write(self, namespace: str, name: str) -> tuple[str, ...]:
+        return self._there.missing_to_write(namespace, name)
+
+    @property
+    def _there(self) -> ConfigMaps:
+        from rollout.adapters.kubernetes.client import ApiClient
+        from rollout.adapters.kubernetes.config_maps import ApiConfigMaps
+        from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+
+        with self._lock:
+            if self._made is None:
+                try:
+                    client = ApiClient(load_kubeconfig(self._endpoints.kubeconfig, self._endpoints.context))
+                except InputError as error:
+                    raise RemoteError("no-endpoint", error.message) from error
+                self._stack.callback(client.close)
+                self._made = ApiConfigMaps(client)
+            return self._made
 
 
 def _check_rights(ask: Callable[[], tuple[str, ...]], kubeconfig: str, what: str) -> None:

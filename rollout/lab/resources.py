@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from rollout.lab import objects, pod_objects, pods
+from rollout.lab.config_maps import LabConfigMap
 from rollout.lab.objects import NodeMoment, Object
 from rollout.lab.rest import Lookup, Query, Reply, not_found, status
 
@@ -20,6 +21,7 @@ from rollout.lab.rest import Lookup, Query, Reply, not_found, status
 
 STABLE = 22
 """From this minor on evictions are ``policy/v1``; before, only ``policy/v1beta1``."""
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 _BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 _TWO_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
@@ -37,13 +39,34 @@ def patch_node(query: Query) -> Reply:
         )
     now = objects.node(seen)["metadata"]["resourceVersion"]
     if meta.get("resourceVersion", now) != now:
-        why = "the object has been modified; please apply your changes to the latest version and try again"
-        return _conflict("nodes", query.name, why)
+        return _conflict("nodes", query.name, _MODIFIED)
     state = seen.machine.pods
     state.cordoned = bool(spec["unschedulable"]) if "unschedulable" in spec else state.cordoned
     state.notes = {key: value for key, value in {**state.notes, **notes}.items() if value is not None}
     state.changes += 1
     return Reply(200, {"kind": "Node", "apiVersion": "v1", **objects.node(query.lookup.see(query.name))})
+
+
+def config_map(query: Query) -> Reply:
+    found = _config_map(query)
+    return not_found("configmaps", query.name) if found is None else Reply(200, found.document)
+
+
+def patch_config_map(query: Query) -> Reply:
+    """A merge patch of its data and annotations, if it still has the resourceVersion in the patch."""
+    found, wanted = _config_map(query), _body(query)
+    if found is None:
+        return not_found("configmaps", query.name)
+    meta = _part(wanted, "metadata")
+    if meta.get("resourceVersion", str(found.version)) != str(found.version):
+        return _conflict("configmaps", query.name, _MODIFIED)
+    found.merge(_part(wanted, "data"), _part(meta, "annotations"))
+    return Reply(200, found.document)
+
+
+def _config_map(query: Query) -> LabConfigMap | None:
+    named = (query.words["namespace"], query.name)
+    return next((each for each in query.lookup.config_maps if (each.namespace, each.name) == named), None)
 
 
 def evict(query: Query) -> Reply:
@@ -286,6 +309,7 @@ def _one(kind: str, version: str, found: Object) -> Reply:
 
 
 _NAME = r"(?P<name>[a-z0-9.-]+)"
+_CONFIG_MAPS = "/api/v1/namespaces/(?P<namespace>[a-z0-9-]+)/configmaps"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[[Query], Reply]], ...] = tuple(
     (verb, re.compile(pattern), handler)
@@ -299,6 +323,8 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[[Query], Reply]], ...] = tup
         ("GET", f"/api/v1/nodes/{_NAME}/proxy/metrics", _metrics),
         ("GET", "/api/v1/pods", _pods),
         ("GET", "/api/v1/namespaces/(?P<namespace>[a-z0-9-]+)/pods", _pods),
+        ("GET", f"{_CONFIG_MAPS}/{_NAME}", config_map),
+        ("PATCH", f"{_CONFIG_MAPS}/{_NAME}", patch_config_map),
         ("GET", "/api/v1/events", _events),
         ("GET", "/api/v1/namespaces/(?P<namespace>[a-z0-9-]+)/events", _events),
         ("POST", f"/api/v1/namespaces/(?P<namespace>[a-z0-9-]+)/pods/{_NAME}/eviction", evict),

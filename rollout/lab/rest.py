@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from rollout.lab.config_maps import LabConfigMap
 from rollout.lab.objects import NodeMoment, Object
 from rollout.lab.replicas import Replicas
 
@@ -29,6 +30,7 @@ class Lookup:
     see: Callable[[str], NodeMoment]
     version: str
     replicas: Replicas
+    config_maps: Sequence[LabConfigMap]
 
     @property
     def minor(self) -> int:

@@ -23,6 +23,7 @@ from rollout.lab import children, keys, kubelet, resources, sshd, tools, trees
 from rollout.lab import spec as lab_spec
 from rollout.lab.api import KINDS as KINDS_OF_API
 from rollout.lab.api import Api
+from rollout.lab.config_maps import of_kubeadm
 from rollout.lab.control import Control
 from rollout.lab.faults import KINDS, NOW, Faults, LabFault, Ward
 from rollout.lab.keys import Key
@@ -120,7 +121,7 @@ class LabFleet:
     def lookup(self) -> Lookup:
         """The data for answers of the API."""
         names = tuple(self.nodes)
-        return Lookup(names, self._see, self.spec.api_server, Replicas(names))
+        return Lookup(names, self._see, self.spec.api_server, Replicas(names), of_kubeadm(self.spec.api_server))
 
     def _see(self, name: str) -> NodeMoment:
         node = self.nodes[name]

@@ -17,11 +17,12 @@ from rollout.app.driver import TICK
 from rollout.app.ports import Observer, Ran, RunHeader, StartTimes, Target, Worker, Zones
 from rollout.app.runs import Tools, begin, go_on
 from rollout.core.model.conditions import Condition
+from rollout.core.model.config_map import ConfigMapOutcome
 from rollout.core.model.regions import RegionStanding
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.summary import RunSummary
-from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
-from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
+from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, PutConfigMap, is_change
+from rollout.core.run.events import ConfigMapRead, Event, SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.run.facts import NodeList
 from rollout.core.run.records import Records
 from rollout.core.run.state import NodeState, Order, RunState
@@ -240,7 +241,7 @@ class Controller:
         else:
             self.room.timeline.after(GATE_SECONDS, lambda: heard(self._of_gates(command)))
 
-    def _of_gates(self, command: OpenWave | JudgeWave | LiftSilences) -> Event:
+    def _of_gates(self, command: OpenWave | JudgeWave | LiftSilences | PutConfigMap) -> Event:
         fleet, now = self.room.fleet, self.now()
         match command:
             case OpenWave():
@@ -249,6 +250,8 @@ class Controller:
                 return WaveJudged(now, command.wave, fleet.verdict(""), "set by the scenario")
             case LiftSilences():
                 return SilencesLifted(now)
+            case PutConfigMap():
+                return ConfigMapRead(now, ConfigMapOutcome.WRITTEN, command.change.digest_after)
 
     def _looked(self, event: Event) -> None:
         if self.alive:

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 import pytest
 from ruamel.yaml import YAML
 
-from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_COUNT_PULLS
+from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_COUNT_PULLS, Right
+from rollout.adapters.kubernetes.config_maps import NEEDED as NEEDED_TO_WRITE
 from rollout.app.load import load_cluster
 from rollout.app.load_playbook import load_policy
 from rollout.features.drain.client import NEEDED as NEEDED_TO_DRAIN
 from rollout.features.sequence.written import load_sequence
+from rollout.kubelet.kubeadm import NAMESPACE
 from tests.app.test_load import TEMPLATES, FakeFiles
 from tests.docs.pages import PAGES, blocks
 from tests.docs.test_inventory_examples import SOURCES
@@ -60,9 +62,10 @@ def test_examples_are_read(page: str, what: str, text: str) -> None:
 
 
 def test_the_roles_on_the_page_are_the_rights_that_are_checked() -> None:
-    """The rights for gates, those for draining, and that for counting pulls."""
+    """The rights for gates, those for draining, that for counting pulls, and those for writing a ConfigMap."""
+    written: tuple[Right, ...] = tuple((verb, "", "configmaps", NAMESPACE) for verb in NEEDED_TO_WRITE)
     texts = [text for page, what, text in examples() if what == "kubernetes"]
-    for text, needed in zip(texts, (NEEDED, NEEDED_TO_DRAIN, NEEDED_TO_COUNT_PULLS), strict=True):
+    for text, needed in zip(texts, (NEEDED, NEEDED_TO_DRAIN, NEEDED_TO_COUNT_PULLS, written), strict=True):
         role = YAML(typ="safe", pure=True).load(text)
         granted = {
             (verb, group, resource)

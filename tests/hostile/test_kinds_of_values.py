@@ -215,7 +215,8 @@ _PARSE = {"json_text"}
 NOT_DOCUMENTS_OF_OTHERS = {
     "app/check.py:_try": "calls a reader of `targets`",
     "features/diagnose/asking/remedy_verification.py:_shown": "a value of a plan that was decoded",
-    "features/export/rules.py:": "what the kubelet's configuration was rendered to",
+    "features/export/rules.py:": "fields of a change that was decoded",
+    "core/plans/wanted_fields.py:": "what the kubelet's configuration was rendered to",
     "core/plans/plan_codec.py:selection_in": "two lines of a plan that was decoded before its run began",
     "core/reading/project_file.py:": "TOML; tests/core/reading/test_project_file.py",
     "kubelet/changes/templated_config.py:": "a text that was rendered",

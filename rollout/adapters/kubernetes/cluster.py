@@ -158,20 +158,22 @@ class KubernetesCluster:
     def missing_to_count_pulls(self) -> tuple[str, ...]:
         return self.missing(NEEDED_TO_COUNT_PULLS)
 
-    def missing(self, needed: tuple[Right, ...]) -> tuple[str, ...]:
-        """Those of these rights that the kubeconfig lacks."""
+    def missing(self, needed: tuple[Right, ...], name: str = "") -> tuple[str, ...]:
+        """Those of these rights that the kubeconfig lacks. ``name``: for one object of that name."""
         missing = tuple(
             f"{verb} {resource}" + (f" in {namespace}" if namespace else "")
             for verb, group, resource, namespace in needed
-            if not self._may(verb, group, resource, namespace)
+            if not self._may(verb, group, resource, namespace, name)
         )
         if not missing:
             self._client.rights_were_checked()
         return missing
 
-    def _may(self, verb: str, group: str, resource: str, namespace: str) -> bool:
+    def _may(self, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
         kind, _, below = resource.partition("/")
-        attributes = {"verb": verb, "group": group, "resource": kind, "subresource": below, "namespace": namespace}
+        attributes = {
+            "verb": verb, "group": group, "resource": kind, "subresource": below, "namespace": namespace, "name": name,
+        }  # fmt: skip
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",

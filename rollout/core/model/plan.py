@@ -10,6 +10,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from rollout.core.model.conditions import Condition
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import Gate
 from rollout.core.model.playbook import (
@@ -282,6 +283,7 @@ class Plan:
     loads: tuple[RegistryLoad, ...] = ()
     late: LateWatch | None = None  # None: nothing is asked after the end of its run
     conditions: tuple[Condition, ...] = ()  # of playbook and inventory: each must be kept
+    config_map: ConfigMapChange | None = None  # written after the last wave: nodes that join later read it
 
     @property
     def left_out(self) -> tuple[ExcludedNode, ...]:

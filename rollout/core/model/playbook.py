@@ -273,6 +273,7 @@ class Policy:
     data: SoakData | None = None  # None: a soak ends by time and gates alone
     conditions: tuple[Condition, ...] = ()  # what its plans must keep, one of a kind
     without: tuple[str, ...] = ()  # the gates that are on by default and that it switches off
+    kubeadm_config_map: bool = False  # whether kubeadm's ConfigMap gets the settings too, for nodes that join later
     accepted: Mapping[str, str] = field(default_factory=dict)  # refusals to ignore: setting, file or reference → why
 
 

@@ -106,7 +106,8 @@ def does_lines(plan: Plan) -> tuple[str, ...]:
     """The plan's digest, each file with how many nodes it is written on, what is restarted, and the gates' commands."""
     changes = {group.name: group.change for group in plan.groups}
     changed = [changes[node.group] for node in plan.nodes.values()]
-    return (f"plan {plan_codec.digest(plan)}", *_does(changed), *_commands(plan))
+    last = [f"  writes {printable(plan.config_map.title, 400)}  after the last wave"] if plan.config_map else []
+    return (f"plan {plan_codec.digest(plan)}", *_does(changed), *last, *_commands(plan))
 
 
 def _does(changed: Sequence[Change]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, kind_of
 from rollout.core.text import diff, nodesets
@@ -117,6 +118,24 @@ def _file_in_short(file: FileChange) -> Iterator[str]:
     lines = diff_lines(file)[2:]
     more, fewer = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     yield f"    {printable(last)}  {file.path}{' (new)' if file.before is None else ''}: +{more} −{fewer} lines"
+
+
+def config_map_lines(plan: Plan, style: DiffStyle, *, diffs: bool = True) -> Iterator[str]:
+    """What nodes that join later get."""
+    change = plan.config_map
+    if change is None:
+        return
+    yield ""
+    yield f"Nodes that join later: {printable(change.title, 200)} is written after the last wave; kubeadm gives it to them"
+    lines = config_map_diff(change, style.context)
+    if diffs:
+        yield from (f"      {line}" for line in lines[: style.most])
+    if not diffs or len(lines) > style.most:
+        yield f"      … {counted(len(lines) - (style.most if diffs else 0), 'more line')}: see them with -v"
+
+
+def config_map_diff(change: ConfigMapChange, context: int = diff.CONTEXT) -> tuple[str, ...]:
+    return diff.unified(change.before.encode(), change.after.encode(), change.title, context)
 
 
 def then_lines(change: Change) -> Iterator[str]:

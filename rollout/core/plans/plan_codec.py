@@ -43,9 +43,9 @@ def _read_conditions(data: Json, _where: str) -> tuple[Condition, ...]:
 
 json_text.has_form(tuple[Condition, ...], json_text.Converter(_write_conditions, _read_conditions))
 
-VERSION = 9
-BEFORE = 8
-"""The version that did not record bastions and settings of nodes. Such plans are read in journals only."""
+VERSION = 10
+BEFORE = 9
+"""The version that did not record a ConfigMap. Such plans are read in journals only."""
 
 _CONDITIONS = "conditions"
 
@@ -134,11 +134,8 @@ def _decoded(data: bytes, file: str, versions: tuple[int, ...]) -> Plan:
 
 
 def _complete(document: dict[str, Any]) -> None:
-    """What the version before did not record is not known."""
-    nodes = document.get("nodes")
-    for node in nodes.values() if isinstance(nodes, dict) else ():
-        if isinstance(node, dict):
-            node |= {"jumps": None, "settings": None}
+    """The version before wrote no ConfigMap."""
+    document["config_map"] = None
 
 
 def _gather_conditions(document: dict[str, Any]) -> None:

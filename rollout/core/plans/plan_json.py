@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rollout.core.model.conditions import known as known_conditions
 from rollout.core.model.conditions import of_kind
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gate_kinds import known
 from rollout.core.model.gates import Gate, GateScope
@@ -26,6 +27,7 @@ from rollout.core.model.plan import (
 )
 from rollout.core.model.playbook import Drain, Limits, PullsInFlight, SoakData
 from rollout.core.plans import estimate, plan_codec
+from rollout.core.plans.change_text import config_map_diff
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.plans.smallest_harm import SmallestHarm, smallest_harms
 from rollout.core.text import diff
@@ -107,6 +109,19 @@ _SHOWN_FILE = Shown(
     (
         "path", PrintedKey("digest_before", "before", or_null=True), PrintedKey("digest_after", "after"), "reasons",
         PrintedKey("", "diff", write=_diff),
+    ),
+)  # fmt: skip
+
+
+def _config_map_diff(change: ConfigMapChange) -> tuple[str, ...]:
+    return config_map_diff(change)
+
+
+_SHOWN_CONFIG_MAP = Shown(
+    "kubeadm's ConfigMap, which is written after the last wave. ``before`` and ``after`` are hex SHA-256 of the text of ``key``.",
+    (
+        "namespace", "name", "key", PrintedKey("digest_before", "before"), PrintedKey("digest_after", "after"),
+        PrintedKey("", "diff", write=_config_map_diff),
     ),
 )  # fmt: skip
 
@@ -248,7 +263,7 @@ _SHOWN_PLAN = Shown(
         PrintedKey("limits", kind=Annotated[Limits, _SHOWN_LIMITS]), "budgets",
         PrintedKey("gates", write=_gates), PrintedKey("guard", "guard_seconds"),
         PrintedKey("pulls", "pulls_in_flight", kind=Annotated[PullsInFlight, _SHOWN_PULLS]),
-        "rehearsal", "on_failure", *map(_conditions, known_conditions().kinds), "late",
+        "rehearsal", "on_failure", PrintedKey("config_map", kind=Annotated[ConfigMapChange, _SHOWN_CONFIG_MAP] | None), *map(_conditions, known_conditions().kinds), "late",
     ),
 )  # fmt: skip
 

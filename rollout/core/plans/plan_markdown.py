@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from html import escape
 
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.plan import Plan, Standing
 from rollout.core.plans import estimate
-from rollout.core.plans.change_text import ShownGroup, diff_lines, folded, kinds, then_lines
+from rollout.core.plans.change_text import ShownGroup, config_map_diff, diff_lines, folded, kinds, then_lines
 from rollout.core.plans.plan_text import (
     left_lines,
     limit_lines,
@@ -38,7 +39,7 @@ def plan_markdown(plan: Plan, digest: str, file: str = "") -> str:
     rest = "\n".join(_rest(plan))
     found = kinds(plan)
     blocks: list[str] = []
-    used = len(summary) + len(rest) + _ROOM
+    used = len(summary) + len(rest) + _ROOM + len("\n".join(_config_map(plan.config_map)) if plan.config_map else "")
     shown = whole = 0
     for kind in found:
         with_diffs = "\n".join(_group(kind, diffs=True))
@@ -49,6 +50,7 @@ def plan_markdown(plan: Plan, digest: str, file: str = "") -> str:
         used += len(block) + 1
         shown += 1
         whole += block == with_diffs
+    blocks += ["\n".join(_config_map(plan.config_map))] if plan.config_map else []
     changes = ("", "#### Changes", "", *blocks, *_cut(len(found), shown, whole, file)) if found else ()
     return "\n".join((summary, *changes, rest)) + "\n"
 
@@ -135,6 +137,16 @@ def _group(kind: ShownGroup, *, diffs: bool) -> Iterator[str]:
             yield f"The diff of {code(file.path)} is left out: this text would be too long."
         yield ""
     yield from (f"* {code(line)}" for line in then_lines(first.change))
+    yield ""
+    yield "</details>"
+
+
+def _config_map(change: ConfigMapChange) -> Iterator[str]:
+    yield f"<details><summary><code>{_html(change.title)}</code>: for nodes that join later</summary>"
+    yield ""
+    yield "It is written after the last wave."
+    yield ""
+    yield from fenced(config_map_diff(change), "diff")
     yield ""
     yield "</details>"
 

@@ -15,7 +15,7 @@ from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import ExcludedNode, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, OnLateHarm, Scope
 from rollout.core.plans import estimate
-from rollout.core.plans.change_text import DiffStyle, folded, group_lines
+from rollout.core.plans.change_text import DiffStyle, config_map_lines, folded, group_lines
 from rollout.core.plans.foreseen_text import consequences_lines, drains_lines, loads_lines
 from rollout.core.plans.smallest_harm import harm_words
 from rollout.core.text import diff, durations
@@ -53,7 +53,7 @@ def plan_text(plan: Plan, *, whole: bool = False, context: int | None = None) ->
     ``whole``: with its diffs, however long it gets. ``context``: the same, with so many unchanged lines around a change.
     """
     style = DiffStyle() if context is None else DiffStyle(context, diff.MOST_LINES)
-    head, changes = tuple(_head(plan)), tuple(group_lines(plan, style))
+    head, changes = tuple(_head(plan)), (*group_lines(plan, style), *config_map_lines(plan, style))
     numbers = (
         *side_effect_lines(plan),
         *_waves(plan),
@@ -63,7 +63,7 @@ def plan_text(plan: Plan, *, whole: bool = False, context: int | None = None) ->
         *tail_lines(plan),
     )
     if not (whole or context is not None) and len(head) + len(changes) + len(numbers) > MOST_LINES:
-        changes = tuple(group_lines(plan, style, diffs=False))
+        changes = (*group_lines(plan, style, diffs=False), *config_map_lines(plan, style, diffs=False))
     return CONTROL.sub("", "\n".join((*head, *changes, *numbers)) + "\n")
 
 

@@ -25,12 +25,17 @@ class PodNeeds(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Everything that a run asks of back ends. ``pulls``: a soak counts the image pulls of kubelets. ``late``: gates are asked after the run, too."""
+    """Everything that a run asks of back ends. ``pulls``: a soak counts the image pulls of kubelets. ``late``: gates are asked after the run, too.
+
+    ``config_map``: the namespace and the name of one that it writes; ``config_maps``: a plan reads some.
+    """
 
     gates: tuple[Gate, ...] = ()
     pods: PodNeeds = PodNeeds.NOT_ASKED
     pulls: bool = False
     late: bool = False
+    config_map: tuple[str, str] | None = None
+    config_maps: bool = False
 
 
 def needs_of(plan: Plan | None) -> Needs:
@@ -38,10 +43,11 @@ def needs_of(plan: Plan | None) -> Needs:
     if plan is None:
         return Needs()
     pulls = any(wave.data is not None and wave.data.pulls for wave in plan.waves)
+    written = (plan.config_map.namespace, plan.config_map.name) if plan.config_map is not None else None
     if any(node.drain for node in plan.nodes.values()):
-        return Needs(plan.gates, PodNeeds.DRAINED, pulls)
+        return Needs(plan.gates, PodNeeds.DRAINED, pulls, config_map=written)
     counted = any(node.less_room for node in plan.nodes.values())
-    return Needs(plan.gates, PodNeeds.COUNTED if counted else PodNeeds.NOT_ASKED, pulls)
+    return Needs(plan.gates, PodNeeds.COUNTED if counted else PodNeeds.NOT_ASKED, pulls, config_map=written)
 
 
 def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Needs:
@@ -49,7 +55,9 @@ def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Need
     drains = policy.disruption is Disruption.DRAIN_AND_RESTART and (kubeconfig or inventory.endpoints.kubeconfig)
     demands = (policy.data, *(wave.data for wave in policy.waves))
     pulls = any(data is not None and data.pulls for data in demands)
-    return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED, pulls, late=policy.late is not None)
+    pods = PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED
+    late = policy.late is not None
+    return Needs(policy.gates, pods, pulls, late=late, config_maps=policy.kubeadm_config_map)
 
 
 def with_gates_of_api(policy: Policy, kubeconfig: str) -> Policy:
@@ -91,13 +99,14 @@ def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, 
     if needs.late and not any(gate.can_be_late for gate in needs.gates):
         message = "`watchFor` is set, and without a kubeconfig no gate can be measured after the run"
         problems = (*problems, Problem("nothing-to-watch", message, hint=_KUBECONFIG))
-    if problems or endpoints.kubeconfig or (needs.pods is PodNeeds.NOT_ASKED and not needs.pulls):
-        return problems
-    what = (
-        "image pulls are to be counted"
-        if needs.pods is PodNeeds.NOT_ASKED
-        else "pods on nodes are to be drained or counted"
+    asked = (
+        (needs.pods is not PodNeeds.NOT_ASKED, "pods on nodes are to be drained or counted"),
+        (needs.pulls, "image pulls are to be counted"),
+        (needs.config_map is not None or needs.config_maps, "kubeadm's ConfigMap is to be written"),
     )
+    what = next((words for is_asked, words in asked if is_asked), "")
+    if problems or endpoints.kubeconfig or not what:
+        return problems
     message = f"{what}, which needs a kubeconfig, and the inventory of {cluster} names none"
     return (Problem("no-kubeconfig", message, hint=_KUBECONFIG),)
 

@@ -95,6 +95,11 @@ _DERIVED: tuple[tuple[type[Event], str, Shown], ...] = (
     (events.Ticked, "Time passed: nodes may have been released, tried again or given up.", _NOTHING),
     (events.SilencesLifted, "The run's silences were ended, except ``leftovers``.", Shown("", ("leftovers",))),
     (
+        events.ConfigMapRead,
+        """The run's ConfigMap, as the API server had it after the request. ``digest`` is of its text, hex SHA-256.""",
+        Shown("", ("outcome", PrintedKey("digest", or_null=True), "reference", "message")),
+    ),
+    (
         events.CordonsLifted,
         "After the end of the run, ``who`` made sure that none of these nodes (a nodeset) has a cordon of the run.",
         Shown(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rollout.core.model.approvals import USED
+from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
 from rollout.core.model.plan import Wave
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.summary import WITH_OTHERS, rehearsed
@@ -18,6 +19,7 @@ from rollout.core.presentation.summary_text import counts_text
 from rollout.core.presentation.waiting import extended, waits_for
 from rollout.core.run.events import (
     Answered,
+    ConfigMapRead,
     Event,
     FleetRead,
     InterruptAsked,
@@ -87,6 +89,8 @@ class EventLog:
                 yield LogLine(f"a new controller took over, token {after.counter}")
             case FleetRead() if event.left:
                 yield LogLine(f"no longer in the inventory: {printable(fold(event.left), 300)}")
+            case ConfigMapRead() if (change := after.order.config_map) is not None:
+                yield _config_map(event, change, after.order.goal)
             case Answered(trigger=Trigger.DRAINING):
                 # Once for each node with pods that terminate more slowly than their time limit.
                 why = extended(after, event.node)
@@ -234,6 +238,14 @@ def _is_turned_away(state: RunState) -> bool:
 def has_changed(state: RunState, wave: Wave) -> bool:
     """Whether a node of the wave is changed. After a resume, none may be left that could have passed a gate."""
     return any(state.nodes[name].state is NodeState.CONFIRMED for name in wave.nodes)
+
+
+def _config_map(event: ConfigMapRead, change: ConfigMapChange, goal: Goal) -> LogLine:
+    done = "restored" if goal is Goal.REVERT else "written"
+    title = printable(change.title, 200)
+    if event.outcome is ConfigMapOutcome.WRITTEN:
+        return LogLine(f"{title}: {done}, and read back", Tone.GOOD)
+    return LogLine(f"{title}: not {done}: {printable(event.message, 400)} [{event.reference}]", Tone.BAD)
 
 
 def _wave_over(wave: Wave, after: RunState) -> LogLine:

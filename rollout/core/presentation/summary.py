@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated
 
+from rollout.core.model.config_map import ConfigMapOutcome
 from rollout.core.model.fleet_changes import LEAVERS
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import EMERGENCY_LIMITS
@@ -132,6 +133,22 @@ class Leftover:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownConfigMap:
+    """A ConfigMap that the run writes, or a rollback restores. ``outcome``: as it was read then; ``None``: not yet.
+
+    ``pending``: it is still to be written or restored.
+    """
+
+    namespace: str
+    name: str
+    key: str
+    outcome: ConfigMapOutcome | None
+    reference: str
+    message: str
+    pending: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Rehearsed:
     """``done`` of ``nodes`` were reverted once, ``healthy`` of them answered that they are healthy since, ``reverting`` are being reverted.
 
@@ -195,6 +212,7 @@ class Summary:
     need_force: Mapping[
         str, str
     ]  # run to revert → nodes where others wrote its files: only a forced revert overwrites them
+    config_map: ShownConfigMap | None
     can_resume: bool  # a resume would do something, unless another run has followed
     can_roll_back: bool  # a node may have the run's change, or the run has not ended
 
@@ -236,8 +254,19 @@ def summarize(state: RunState) -> Summary:
         cordoned=fold(cordons(state)),
         need_a_plan=fold(need_a_plan(state)),
         need_force=_need_force(state),
+        config_map=shown_config_map(state),
         can_resume=resume_has_work(state),
         can_roll_back=_can_roll_back(state),
+    )
+
+
+def shown_config_map(state: RunState) -> ShownConfigMap | None:
+    """``None``: the run has none, or has not come to it."""
+    change, found = state.order.config_map, state.config_map
+    if change is None or not (found.sent or (state.owes_config_map and state.phase is Phase.ENDED)):
+        return None
+    return ShownConfigMap(
+        change.namespace, change.name, change.key, found.outcome, found.reference, found.message, state.owes_config_map
     )
 
 
@@ -302,13 +331,15 @@ def _without_a_message(record: NodeRecord) -> str:
 def exit_code(state: RunState) -> int | None:
     """Nodes that left the fleet before a change, or after it, are nobody's failure. A rollback without them may be incomplete.
 
-    0 done · 2 preflight · 3 halted · 4 some nodes failed · 5 claimed · 130 interrupted; ``None``: not ended."""
+    0 done · 2 preflight · 3 halted · 4 some nodes failed, or the ConfigMap is not as wanted · 5 claimed · 130 interrupted; ``None``: not ended."""
     if state.phase is not Phase.ENDED or state.ending is None:
         return None
     if state.ending in _EXIT:
         return _EXIT[state.ending]
     wrong = set(_TROUBLE) - ({NodeState.REVERTED} if state.order.goal is Goal.REVERT else set())
     left_out = [left for left in state.order.left_out if state.order.goal is Goal.REVERT or left.what not in LEAVERS]
+    if state.order.config_map is not None and state.config_map.outcome is not ConfigMapOutcome.WRITTEN:
+        return 4
     left = bool(left_out or state.leftovers) or any(record.leftovers for record in state.nodes.values())
     return 4 if left or any(record.state in wrong for record in state.nodes.values()) else 0
 

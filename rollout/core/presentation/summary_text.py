@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
+from rollout.core.model.config_map import ConfigMapOutcome
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.regions import RegionStanding
 from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
-from rollout.core.presentation.summary import Summary
+from rollout.core.presentation.summary import ShownConfigMap, Summary
 from rollout.core.run.events import ENDED_HERE
 from rollout.core.run.late_watch import LateStatus
 from rollout.core.run.state import Ending, Goal, Phase
@@ -129,6 +130,8 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
         yield f"  To change them once they are repaired, {SAME_SETTINGS}: {command}"
     for left in summary.left_out:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
+    if summary.config_map is not None:
+        yield from config_map_lines(summary.config_map, summary)
     if changes := still_pending(summary.pending_recovery.changes, after):
         yield f"  pending recovery (the change is still to be applied or reverted there): {changes}"
     if cordons := still_pending(summary.pending_recovery.cordons, after):
@@ -148,6 +151,27 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
         yield f"  left behind: {printable(str(leftover), 200)}"
     if any(leftover.node for leftover in summary.leftovers):
         yield f"      to remove it, once the node allows it: rollout unlock --cluster {summary.cluster} --reason …"
+
+
+def config_map_lines(found: ShownConfigMap, summary: Summary) -> Iterator[str]:
+    """What became of the run's ConfigMap, and what does the rest."""
+    title = f"ConfigMap {printable(f'{found.namespace}/{found.name}', 200)}"
+    done = "restored" if summary.goal is Goal.REVERT else "written"
+    if found.outcome is ConfigMapOutcome.WRITTEN:
+        yield f"  {title}: {done}, and read back"
+        if summary.goal is Goal.APPLY and summary.halt is not None:
+            yield f"      nodes that join get these settings; `rollout rollback {summary.run}` restores it"
+        return
+    reference = f" [{found.reference}]" if found.reference else ""
+    if not found.pending:
+        yield f"  {title}: not {done}: {printable(found.message, 700)}{reference}"
+    elif summary.ending is None:
+        yield f"  {title}: being {done}"
+    else:
+        why = f": {printable(found.message, 400)}{reference}" if found.message else ""
+        command = "recover" if summary.ending is Ending.DONE else "resume"
+        yield f"  pending recovery ({title} is still to be {done}){why}"
+        yield f"      once the API server answers: rollout {command} {summary.run}"
 
 
 def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:

@@ -130,6 +130,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         shadowed=written.shadowed_by_flag,
         accepted={each.setting: each.reason for each in written.accept},
         caps=caps,
+        kubeadm_config_map=written.kubeadm_config_map,
         late=LateWatch(written.watch_for, written.on_late_harm or OnLateHarm.NOTIFY) if written.watch_for else None,
         conditions=tuple(written.conditions(root, mistakes)),
         digest=_digest(text, used),

@@ -254,6 +254,7 @@ class _Policy(Written):
         default_factory=lambda: WrittenPulls.model_validate({}), alias="pullsInFlight"
     )
     shadowed_by_flag: Annotated[Shadowed, BeforeValidator(_shadowed)] = Field(Shadowed.REFUSE, alias="shadowedByFlag")
+    kubeadm_config_map: bool = Field(default=False, alias="kubeadmConfigMap")
     accept: list[Annotated[WrittenAccept, BeforeValidator(_accepted), OrName()]] = Field(default_factory=list)
     registry_caps: list[WrittenCap] = Field(default_factory=list, alias="registryCaps")
 

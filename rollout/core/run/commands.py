@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.frozen import dataclass
 from rollout.core.run.state import Verb
 
@@ -60,7 +61,18 @@ class LiftSilences:
     silences: tuple[str, ...]
 
 
-Command = Ask | OpenWave | JudgeWave | LiftSilences
+@dataclass(frozen=True, slots=True)
+class PutConfigMap:
+    """Give the ConfigMap its new text if it has the old one, and read what it has then. It may have been asked before.
+
+    ``void``: a write of an earlier controller must not come after this one.
+    """
+
+    change: ConfigMapChange
+    void: bool = False
+
+
+Command = Ask | OpenWave | JudgeWave | LiftSilences | PutConfigMap
 
 _CHANGES = frozenset({Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
 

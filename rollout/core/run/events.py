@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+from rollout.core.model.config_map import ConfigMapOutcome
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import RevertScope
 from rollout.core.model.report import LastLog, Outcome, Report
@@ -133,6 +134,17 @@ class SilencesLifted:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigMapRead:
+    """The run's ConfigMap as it was read after the request to write it. ``digest``: of the text that it has; ``""``: not known."""
+
+    at: float
+    outcome: ConfigMapOutcome
+    digest: str = ""
+    reference: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CordonsLifted:
     """After the end of the run, the operator ``who`` made sure that none of these nodes has a cordon of the run."""
 
@@ -235,6 +247,7 @@ Event = (
     | WaveOpened
     | WaveJudged
     | SilencesLifted
+    | ConfigMapRead
     | CordonsLifted
     | InterruptAsked
     | OperatorRequest

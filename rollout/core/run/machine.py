@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.approvals import Approval
+from rollout.core.model.config_map import ConfigMapStanding
 from rollout.core.model.fleet_changes import IS_GONE, IS_REPLACED, REPLACED, FewerNodes
 from rollout.core.model.verdict import Verdict
 from rollout.core.run import drain_rounds, drains
@@ -28,6 +29,7 @@ from rollout.core.run.events import (
     AbortAsked,
     Answered,
     Approved,
+    ConfigMapRead,
     ContinueAsked,
     CordonsLifted,
     Event,
@@ -310,6 +312,7 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
     enter(
         builder, Phase.OPENING, counter=event.counter, halt=halt if halting else None, ending=None, interrupted=False,
         gate_asked=False, opened=-1, lifting=False, claims=1, highest=0,
+        config_map=ConfigMapStanding(sent=builder.state.config_map.sent),
         started=(builder.now,) * burst(builder.state.order.limits),  # as if the last controller had just started as many as it may
     )  # fmt: skip
     again = builder.state.order.goal is Goal.APPLY and not halting
@@ -341,6 +344,13 @@ def _lifted(builder: StateBuilder, event: SilencesLifted) -> None:
     builder.set(lifting=False, silences=(), leftovers=(*builder.state.leftovers, *event.leftovers))
 
 
+def _config_map_read(builder: StateBuilder, event: ConfigMapRead) -> None:
+    """An answer to an earlier controller comes too late: the new one asks again."""
+    if builder.state.config_map.asked:
+        standing = ConfigMapStanding(sent=True, outcome=event.outcome, reference=event.reference, message=event.message)
+        builder.set(config_map=standing)
+
+
 def _cordons_lifted(builder: StateBuilder, event: CordonsLifted) -> None:
     """An operator lifted them after the run's end. A run that continues lifts its cordons itself."""
     if builder.state.phase is Phase.ENDED:
@@ -359,6 +369,7 @@ _HANDLERS: Mapping[type, Callable[[StateBuilder, Any], None]] = {
     WaveOpened: _wave_opened,
     WaveJudged: _wave_judged,
     SilencesLifted: _lifted,
+    ConfigMapRead: _config_map_read,
     CordonsLifted: _cordons_lifted,
     InterruptAsked: _interrupt,
     PauseAsked: _requested,

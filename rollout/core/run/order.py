@@ -46,6 +46,7 @@ def apply_order(run: str, plan: Plan, changes: FleetChanges = UNCHANGED) -> Orde
         rehearsal=plan.rehearsal,
         zones={**plan.zones, **changes.sizes.zones},
         pulls=plan.pulls,
+        config_map=plan.config_map,
     )
 
 

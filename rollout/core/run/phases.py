@@ -22,6 +22,7 @@ from rollout.core.run.state_builder import (
     lift_silences,
     open_wave,
     patience,
+    put_config_map,
     transition,
 )
 from rollout.core.run.transitions import ANOTHER_MACHINE, Decision
@@ -140,7 +141,8 @@ def _opening(builder: StateBuilder) -> None:
         return
     if builder.state.order.goal is Goal.REVERT:
         _accept_the_unreachable(builder)
-        enter(builder, Phase.HALTING)
+        if put_config_map(builder):  # before the first revert: nodes that join meanwhile get the old settings
+            enter(builder, Phase.HALTING)
     elif builder.state.halt is not None:
         enter(builder, Phase.HALTING)
     elif _too_unhealthy(builder) or has_lost_its_canaries(builder):
@@ -290,6 +292,9 @@ def _closing(builder: StateBuilder) -> None:
         if drain_rounds.are_open(builder):
             return
         halt = builder.state.halt
+        apply = builder.state.order.goal is Goal.APPLY
+        if builder.state.config_map.asked or (apply and halt is None and not put_config_map(builder)):
+            return
         builder.set(ending=halt.ending if halt else Ending.DONE)
         for name, record in tuple(builder.nodes.items()):
             if record.asked is None and not is_out_of_reach(builder.state.ending, record):

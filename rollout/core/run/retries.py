@@ -30,7 +30,7 @@ def resume_has_work(state: RunState) -> bool:
         return True
     if state.ending not in (*_RESUMABLE, Ending.CLAIMED):
         return False
-    return any(
+    return state.owes_config_map or any(
         record.state in OPEN
         or record.state is NodeState.CONFIRMED
         or record.owed

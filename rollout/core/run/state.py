@@ -8,13 +8,14 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from rollout.core.model.approvals import Approval
+from rollout.core.model.config_map import NOT_SENT, ConfigMapChange, ConfigMapOutcome, ConfigMapStanding
 from rollout.core.model.fleet_changes import AS_PLANNED, FewerNodes
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Wave
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 from rollout.core.model.report import LastLog
 
-RULES = 13
+RULES = 14
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change of a node's moves, and with every change after which ``tests/core/run/recorded`` replays to
 another state.
@@ -117,6 +118,9 @@ class Order:
     rehearsal: bool = False  # the first wave's nodes are reverted once for real, then changed again
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes; only used with a limit per zone
     pulls: PullsInFlight = DEFAULT_PULLS
+    config_map: ConfigMapChange | None = (
+        None  # written after the last wave; in a rollback, restored before the first revert
+    )
     rules: int = RULES
 
     def __post_init__(self) -> None:
@@ -469,11 +473,19 @@ class RunState:
     ending: Ending | None = None
     interrupted: bool = False
     fewer: FewerNodes = AS_PLANNED
+    config_map: ConfigMapStanding = NOT_SENT
 
     @property
     def waits(self) -> bool:
         """Whether nothing is released for now: it is paused or on hold, or its change window is closed."""
         return self.paused is not None or self.closed is not None
+
+    @property
+    def owes_config_map(self) -> bool:
+        """Whether its ConfigMap is still to be written, or restored: it was asked for, and did not answer; or a rollback did not come to it."""
+        found, due = self.config_map, self.config_map.sent or self.order.goal is Goal.REVERT
+        unknown = found.outcome is None or found.outcome is ConfigMapOutcome.UNANSWERED
+        return self.order.config_map is not None and due and unknown
 
     @property
     def wave_is_opening(self) -> bool:

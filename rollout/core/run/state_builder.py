@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rollout.core.model.config_map import ConfigMapStanding
 from rollout.core.model.fleet_changes import FewerNodes
 from rollout.core.run import drains, postponed
-from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, PutConfigMap
 from rollout.core.run.events import Trigger
 from rollout.core.run.facts import Count, may_count
 from rollout.core.run.layout import FLEET, place_of
@@ -233,3 +234,14 @@ def judge_wave(builder: StateBuilder) -> None:
 def lift_silences(builder: StateBuilder) -> None:
     builder.set(lifting=True)
     builder.commands.append(LiftSilences(builder.state.silences))
+
+
+def put_config_map(builder: StateBuilder) -> bool:
+    """Ask for the run's ConfigMap, once for each controller. Returns whether nothing is outstanding."""
+    change, standing = builder.state.order.config_map, builder.state.config_map
+    if change is None or standing.outcome is not None:
+        return True
+    if not standing.asked:
+        builder.set(config_map=ConfigMapStanding(sent=True, asked=True))
+        builder.commands.append(PutConfigMap(change, void=builder.state.order.goal is Goal.REVERT))
+    return False

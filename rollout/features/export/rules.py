@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import yaml
 
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.settings import Value
 from rollout.core.model.verification import KUBEADM_CONFIG
+from rollout.core.plans.wanted_fields import wanted_fields
 from rollout.core.text import diff, json_text, nodesets
 from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.terminal import counted, printable
@@ -61,7 +62,7 @@ def patches_in_force(plans: Iterable[tuple[Plan, Collection[str]]]) -> tuple[Kub
     flags: dict[str, Mapping[str, str]] = {}
     for plan, names in plans:
         changes = {group.name: group.change for group in plan.groups if _edits(group.change)}
-        of_group = {name: (_fields(change), _flags(change)) for name, change in changes.items()}
+        of_group = {name: (wanted_fields(change, KUBEADM_CONFIG), _flags(change)) for name, change in changes.items()}
         for name in names:
             if name in plan.nodes and plan.nodes[name].group in of_group:
                 wanted, arguments = of_group[plan.nodes[name].group]
@@ -85,48 +86,6 @@ def _merged(older: Mapping[str, Value], newer: Mapping[str, Value]) -> dict[str,
         known = found.get(name)
         found[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
     return found
-
-
-def _fields(change: Change) -> Mapping[str, Value]:
-    """What ``/configz`` shows of the wanted fields. It shows no empty value: such a one is as the new file has it.
-
-    A field that neither has is in force by default. It is left out: in a merge patch ``null`` removes the field.
-    """
-    written = next((_document(file.after) for file in change.files if file.path == KUBEADM_CONFIG), {})
-    shown = {name: json_text.parse(text) for name, text in change.effective}
-    return _filled(shown, written)
-
-
-def _filled(shown: Mapping[str, Value], written: Mapping[str, Value]) -> dict[str, Value]:
-    """``shown`` with the values of ``written`` for those that are ``None``."""
-    found: dict[str, Value] = {}
-    for name, value in shown.items():
-        here = written.get(name)
-        if isinstance(value, dict):
-            inner = _filled(value, here if isinstance(here, dict) else {})
-            found |= {name: inner} if inner or not value else {}
-        elif value is not None or here is not None:
-            found[name] = here if value is None else value
-    return found
-
-
-_LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-_MOST_DEPTH = 100
-"""A kubelet's own fields need five. PyYAML's work for a value grows with its depth."""
-
-
-def _document(content: bytes) -> Mapping[str, Value]:
-    """What a file of a node contains; nothing if it is no map, or too deep."""
-    depth = 0
-    try:
-        for event in yaml.parse(content, _LOADER):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _MOST_DEPTH:
-                return {}
-        found = yaml.load(content, _LOADER)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _flags(change: Change) -> tuple[str, ...]:

@@ -166,7 +166,7 @@ def _rolled_back(call: LatePorts, operator: LateOperator, watcher: LateWatcher) 
         since = since_by_nodes(call, journal, source, inventory, nodes, chosen)
         order = rollback_order(source, call.new_run_id(), None, inventory, watcher.plan.limits, since, force=False)
         operator.tell(passed_lines(call, inventory, watcher.plan))
-        if order.nodes:
+        if order.nodes or order.config_map:
             code = operator.result(revert_by_journal(call, journal, source, order, inventory, chosen, since, nodes))
     watcher.end(f"late harm; run {order.run} rolled it back and ended with exit code {code}")
     return code

@@ -16,7 +16,7 @@ from typing import Any
 from tests.controllers import PATIENCE, until
 
 BINARY = Path(os.environ.get("ROLLOUT_APISERVER", Path.home() / ".cache/rollout-tests/kube-apiserver"))
-ADMIN, READER, DRAINER, NOBODY = "admin-token", "reader-token", "drainer-token", "nobody-token"
+ADMIN, READER, DRAINER, WRITER, NOBODY = "admin-token", "reader-token", "drainer-token", "writer-token", "nobody-token"
 GROUP = "rbac.authorization.k8s.io"
 LOOKS = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
@@ -27,6 +27,10 @@ DRAINS = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+]
+WRITES = [
+    {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["kubeadm-config"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["kubelet-config"], "verbs": ["get", "patch"]},
 ]
 """The rights that docs/gates.md recommends: no others are needed."""
 
@@ -57,7 +61,7 @@ class ApiServer:
         self._folder = folder
         clients, peers, self._port = _ports(3)
         (folder / "tokens.csv").write_text(
-            f'{ADMIN},admin,1,"system:masters"\n{READER},reader,2,""\n{NOBODY},nobody,3,""\n{DRAINER},drainer,4,""\n'
+            f'{ADMIN},admin,1,"system:masters"\n{READER},reader,2,""\n{NOBODY},nobody,3,""\n{DRAINER},drainer,4,""\n{WRITER},writer,5,""\n'
         )
         key = folder / "sa.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
@@ -73,7 +77,11 @@ class ApiServer:
         ]  # fmt: skip
         self.url = f"https://127.0.0.1:{self._port}"
         self._wait()
-        for name, user, rules in (("rollout", "reader", LOOKS), ("rollout-drains", "drainer", DRAINS)):
+        for name, user, rules in (
+            ("rollout", "reader", LOOKS),
+            ("rollout-drains", "drainer", DRAINS),
+            ("rollout-writes", "writer", WRITES),
+        ):
             self.ask("POST", f"/apis/{GROUP}/v1/clusterroles", role(name, rules))
             self.ask("POST", f"/apis/{GROUP}/v1/clusterrolebindings", binding(name, user))
 

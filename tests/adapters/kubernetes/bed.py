@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.config_maps import ApiConfigMaps
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.features.drain.client import DrainingCluster
-from tests.adapters.kubernetes.apiserver import READER, ApiServer
+from tests.adapters.kubernetes.apiserver import READER, WRITER, ApiServer
 from tests.controllers import until
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -70,6 +71,11 @@ class Bed:
         cluster = DrainingCluster(ApiClient(load_kubeconfig(str(self.kubeconfig(token)))))
         self._stack.callback(cluster.close)
         return cluster
+
+    def config_maps(self, token: str = WRITER) -> ApiConfigMaps:
+        client = ApiClient(load_kubeconfig(str(self.kubeconfig(token))))
+        self._stack.callback(client.close)
+        return ApiConfigMaps(client)
 
     def answer(self, method: str, path: str, body: bytes, token: str, kind: str) -> tuple[int, bytes]:
         """For the proxy: ask the server and record the answer, or read the recorded answer."""
@@ -131,6 +137,13 @@ class Bed:
         self._make("DELETE", f"{self._pods}/{name}?gracePeriodSeconds=0")
         if self._server is not None:
             assert (self._server.ask("GET", f"{self._pods}/{name}")[0] == 200) is held
+
+    def has_config_map(self, name: str, **data: str) -> None:
+        self._make("POST", f"/api/v1/namespaces/{self._name}/configmaps", {"metadata": {"name": name}, "data": data})
+
+    def edits_config_map(self, name: str, **data: str) -> None:
+        """As another user does."""
+        self._make("PATCH", f"/api/v1/namespaces/{self._name}/configmaps/{name}", {"data": data})
 
     def is_cordoned(self) -> None:
         self._make("PATCH", f"/api/v1/nodes/{self.node}", {"spec": {"unschedulable": True}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rollout.core.model.config_map import ConfigMapOutcome
 from rollout.core.model.playbook import RevertScope
 from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.presentation.event_documents import EVENT_DOCUMENTS, event_document
@@ -11,6 +12,7 @@ from rollout.core.run.events import (
     AbortAsked,
     Answered,
     Approved,
+    ConfigMapRead,
     ContinueAsked,
     CordonsLifted,
     Event,
@@ -53,6 +55,10 @@ EACH: list[tuple[Event, dict[str, object]]] = [
     (WaveJudged(3.0, 0, Verdict.FAIL, "5", (READING,)), {"judged": WAVE, "verdict": "fail"}),
     (SilencesLifted(4.0, ("s1",)), {"leftovers": ["s1"]}),
     (CordonsLifted(4.0, ("a-1", "a-2"), "me@here", "OPS-7"), {"nodes": "a-[1-2]", "count": 2, "who": "me@here"}),
+    (
+        ConfigMapRead(4.0, ConfigMapOutcome.CHANGED, "", "config-map-changed", "others did"),
+        {"outcome": "changed-by-others", "digest": None, "reference": "config-map-changed"},
+    ),
     (InterruptAsked(4.0), {}),
     (PauseAsked(4.0, "me@here", "lunch", 1), {"who": "me@here", "reason": "lunch", "request": 1}),
     (ContinueAsked(4.0, "me@here", "", 2), {"request": 2}),

@@ -11,7 +11,7 @@ from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scop
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.waiting import waits_for
-from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave, PutConfigMap
 from rollout.core.run.events import AbortAsked, ContinueAsked, Event, InterruptAsked, PauseAsked
 from rollout.core.run.soak import WATCH_EVERY
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
@@ -215,7 +215,7 @@ class PlayOfMemory(Play):
 
     told: tuple[tuple[int, str], ...] = ()
 
-    def _ask_the_gates(self, command: OpenWave | JudgeWave | LiftSilences) -> Callable[[], Event]:
+    def _ask_the_gates(self, command: OpenWave | JudgeWave | LiftSilences | PutConfigMap) -> Callable[[], Event]:
         if isinstance(command, OpenWave):
             self.told = (*self.told, (command.wave, command.earlier))
         return super()._ask_the_gates(command)

@@ -33,6 +33,7 @@ OTHER_WORDS = frozenset(
         "inhibit-delay",
         "kubelet-arg",
         "kubelet-root",
+        "kube-system",
         "kubelet-config",
         "kubelet-version",
         "log-unreadable",

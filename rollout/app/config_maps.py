@@ -1,0 +1,223 @@
+"""A run's ConfigMap: what a plan writes into it, the write itself, and what a rollback has to restore.
+
+The request is in the journal before it is sent: the event that leads to it is. What came of it is read back, so a
+controller that dies in between leaves no doubt to the next one, which reads and goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from rollout.app.following import headers_of, replay_if_readable
+from rollout.app.ports import Clock, ConfigMaps, PastRuns
+from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.live import LiveNode
+from rollout.core.model.plan import Plan, Remark
+from rollout.core.model.settings import Setting, Value
+from rollout.core.model.snapshot import digest
+from rollout.core.plans.wanted_fields import wanted_fields
+from rollout.core.run.events import ConfigMapRead
+from rollout.core.run.state import Goal, RunState
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import AwayError, RemoteError
+from rollout.kubelet.changes.splice import SpliceError
+from rollout.kubelet.kubeadm import (
+    CLUSTER_CONFIGURATION,
+    KEY,
+    NAMESPACE,
+    WRITES,
+    config_map_name,
+    differences,
+    with_fields,
+)
+from rollout.kubelet.node.managers import REMARK
+
+ASK_SECONDS = 5.0
+"""Seconds for one request."""
+
+PUT_SECONDS = 15.0
+"""Seconds after which an API server that does not answer is left: a rollback waits for it before it reverts nodes."""
+
+PAUSE = 1.0
+"""Seconds between two tries."""
+
+_FINAL = frozenset({"no-endpoint", "forbidden", "unauthorized", "bad-answer"})
+
+
+def put(
+    change: ConfigMapChange, config_maps: ConfigMaps, clock: Clock, wait: Callable[[float], None], *, void: bool = False
+) -> ConfigMapRead:
+    """Write the new text where the old one is, and read it back. What others wrote is never overwritten.
+
+    ``void``: where the text is as wanted already, a write that an earlier controller has begun is made to fail.
+    """
+    until = clock.now() + PUT_SECONDS
+    while True:
+        try:
+            found = config_maps.read(change.namespace, change.name, ASK_SECONDS)
+            text = None if found is None else found.data.get(change.key)
+            if found is not None and text == change.after and void:
+                config_maps.touch(found, ASK_SECONDS)
+                void = False
+                continue
+            if text == change.after:
+                return ConfigMapRead(clock.now(), ConfigMapOutcome.WRITTEN, change.digest_after)
+            if found is None or text is None or text != change.before:
+                return _left_alone(change, text, clock.now())
+            config_maps.write(found, change.key, change.after, ASK_SECONDS)
+            void = False
+        except RemoteError as error:
+            final = error.reference in _FINAL and not isinstance(error, AwayError)
+            if final or clock.now() >= until:
+                message = printable(f"it could not be read: {error.message}", 300)
+                return ConfigMapRead(clock.now(), ConfigMapOutcome.UNANSWERED, "", error.reference, message)
+            if error.reference != "conflict":
+                wait(PAUSE)
+
+
+def _left_alone(change: ConfigMapChange, text: str | None, at: float) -> ConfigMapRead:
+    if text is None:
+        said = "it does not exist any more"
+        return ConfigMapRead(at, ConfigMapOutcome.CHANGED, "", "config-map-changed", said)
+    said = f"others have changed it, so it was left as it is; it differs in {differences(change.before, text)}"
+    return ConfigMapRead(
+        at, ConfigMapOutcome.CHANGED, digest(text.encode()), "config-map-changed", printable(said, 600)
+    )
+
+
+# What a rollback restores.
+
+
+def to_restore(journal: PastRuns, source: RunState) -> ConfigMapChange | None:
+    """What restores the ConfigMap of a run; ``None``: it was never asked to write one, or a later rollback has restored it."""
+    change = source.order.config_map
+    if change is None or not source.config_map.sent or source.order.goal is Goal.REVERT:
+        return None
+    for later in _later(journal, source.order.cluster, source.order.run):
+        restored = later.order.goal is Goal.REVERT and later.order.config_map == change.undone
+        if restored and later.config_map.outcome is ConfigMapOutcome.WRITTEN:
+            return None
+    return change.undone
+
+
+def _later(journal: PastRuns, cluster: str, run: str) -> Iterator[RunState]:
+    """The runs of a cluster after ``run``, newest first. One of another version restored nothing that we know of."""
+    for header in headers_of(journal, cluster):
+        if header.run == run:
+            return
+        if (state := replay_if_readable(journal, header.run)) is not None:
+            yield state
+
+
+def to_restore_together(changes: Iterable[ConfigMapChange]) -> ConfigMapChange | None:
+    """What restores several runs' ConfigMap at once. ``changes``: what restores each, the newest run first.
+
+    As far as they follow one another: what another run has written in between is not undone.
+    """
+    together: ConfigMapChange | None = None
+    for change in changes:
+        if together is None:
+            together = change
+        elif (change.namespace, change.name, change.key, change.before) == (
+            together.namespace, together.name, together.key, together.after,
+        ):  # fmt: skip
+            together = replace(together, after=change.after)
+    return together
+
+
+def to_restore_of(journal: PastRuns, cluster: str, runs: Collection[str]) -> ConfigMapChange | None:
+    """The same of these runs, by the journal."""
+    states = (replay_if_readable(journal, each.run) for each in headers_of(journal, cluster) if each.run in runs)
+    found = (to_restore(journal, state) for state in states if state is not None)
+    return to_restore_together(change for change in found if change is not None)
+
+
+# What a plan writes.
+
+
+LEFT_OUT, IN_PART = "config-map-left-out", "config-map-in-part"
+
+
+def with_config_map(
+    plan: Plan,
+    inventory: Inventory,
+    settings: Mapping[str, Mapping[str, Setting]],
+    live: Sequence[LiveNode] | None,
+    config_maps: ConfigMaps,
+) -> Plan:
+    """The plan with kubeadm's ConfigMap, or with a warning that says why it leaves it alone. ``live``: the cluster's Nodes."""
+    if not plan.nodes:
+        return plan
+    fields = _one_value(plan, inventory, settings, live)
+    if isinstance(fields, str):
+        return _warned(plan, LEFT_OUT, f"{_LEFT_ALONE}: {fields}")
+    found = _as_planned(fields, config_maps)
+    if isinstance(found, str):
+        return _warned(plan, LEFT_OUT, f"{_LEFT_ALONE}: {found}")
+    change = found if found.before != found.after else None
+    plan = replace(
+        plan, config_map=change, remarks=tuple(each for each in plan.remarks if each.reference != REMARK)
+    )  # the next upgrade keeps it
+    names = dict.fromkeys(name for name in next(iter(settings.values())) if name.partition(".")[0] not in fields)
+    if names:
+        said = (
+            f"kubeadm's ConfigMap has no place for {', '.join(names)}: nodes that join later do not get it from there"
+        )
+        return _warned(plan, IN_PART, said)
+    return plan
+
+
+_LEFT_ALONE = "kubeadm's ConfigMap is left alone, so nodes that join later do not get the change"
+
+
+def _warned(plan: Plan, reference: str, text: str) -> Plan:
+    return replace(plan, remarks=(*plan.remarks, Remark(reference, text, ())))
+
+
+def _one_value(
+    plan: Plan,
+    inventory: Inventory,
+    settings: Mapping[str, Mapping[str, Setting]],
+    live: Sequence[LiveNode] | None,
+) -> Mapping[str, Value] | str:
+    """The fields that every node of the cluster gets; or why there are none: kubeadm gives one text to all of them."""
+    if plan.limit:
+        return f"the plan is for a part of the cluster ({printable(plan.limit, 100)})"
+    if live is None:
+        return "the API server did not list its Nodes"
+    if strangers := [node.name for node in live if node.name not in inventory.nodes]:
+        return f"the inventory does not list {counted(len(strangers), 'Node')} of the cluster: {fold(strangers)}"
+    if skipped := [left.name for left in plan.left if left.reference == "control-plane"]:
+        return f"the playbook leaves out the control plane ({fold(skipped)}), which gets the same ConfigMap; `controlPlane: true` takes it in"
+    wanted = {
+        json.dumps({name: each.value for name, each in settings[node].items()}, sort_keys=True) for node in settings
+    }
+    if len(wanted) > 1:
+        return "the inventory gives its nodes different settings"
+    found = [wanted_fields(group.change, WRITES) for group in plan.groups]
+    if any(fields != found[0] for fields in found):
+        return "nodes of the plan get different fields"
+    return found[0] or "the change has no field of a KubeletConfiguration"
+
+
+def _as_planned(fields: Mapping[str, Value], config_maps: ConfigMaps) -> ConfigMapChange | str:
+    """``str``: why it cannot be planned."""
+    cluster, key = CLUSTER_CONFIGURATION
+    try:
+        known = config_maps.read(NAMESPACE, cluster, ASK_SECONDS)
+        if known is None or key not in known.data:
+            return f"the cluster has no ConfigMap {NAMESPACE}/{cluster}: kubeadm did not make it"
+        name = config_map_name(known.data[key])
+        found = config_maps.read(NAMESPACE, name, ASK_SECONDS)
+        if found is None or KEY not in found.data:
+            return f"the cluster has no ConfigMap {NAMESPACE}/{name} with the key {KEY}"
+        text = found.data[KEY]
+        return ConfigMapChange(NAMESPACE, name, KEY, text, with_fields(text, fields))
+    except RemoteError as error:
+        return printable(f"{error.message} [{error.reference}]", 300)
+    except SpliceError as error:
+        return printable(f"its text cannot be edited: {error} [{error.reference}]", 300)

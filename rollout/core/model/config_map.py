@@ -1,0 +1,59 @@
+"""A ConfigMap that a run writes after its last wave, so that nodes that join later get the same settings."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.snapshot import digest
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMapChange:
+    """The exact text of one key before and after. All other keys, and the rest of the object, stay."""
+
+    namespace: str
+    name: str
+    key: str
+    before: str
+    after: str
+
+    @property
+    def title(self) -> str:
+        return f"ConfigMap {self.namespace}/{self.name}, key {self.key}"
+
+    @property
+    def digest_before(self) -> str:
+        """Hex SHA-256."""
+        return digest(self.before.encode())
+
+    @property
+    def digest_after(self) -> str:
+        return digest(self.after.encode())
+
+    @property
+    def undone(self) -> ConfigMapChange:
+        """What restores the old text."""
+        return ConfigMapChange(self.namespace, self.name, self.key, self.after, self.before)
+
+
+class ConfigMapOutcome(StrEnum):
+    """What was read from the API server in the end. Nothing else shows that a write was done."""
+
+    WRITTEN = "written"  # it has the text that the run wants
+    CHANGED = "changed-by-others"  # it has neither the old text nor the new one, or is gone: it was left alone
+    UNANSWERED = "unanswered"  # it could not be read: it may have either text
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMapStanding:
+    """``sent``: a write may have been sent, from before the first one on. ``asked``: its answer is outstanding."""
+
+    sent: bool = False
+    asked: bool = False
+    outcome: ConfigMapOutcome | None = None
+    reference: str = ""
+    message: str = ""
+
+
+NOT_SENT = ConfigMapStanding()

@@ -1,0 +1,309 @@
+"""The ConfigMap of a run: what a plan writes into it, that it is never written over others, and that a rollback restores it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.backends import Backends
+from rollout.app.config_maps import put, to_restore, to_restore_together, with_config_map
+from rollout.app.following import replay
+from rollout.app.plan import build_plan
+from rollout.app.ports import Worker
+from rollout.app.rollbacks import NOTHING_SINCE, rollback_order
+from rollout.app.runs import Tools, resume, start_apply, start_revert, with_pending_recovery
+from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
+from rollout.core.model.plan import Plan
+from rollout.core.model.settings import Value
+from rollout.core.plans import plan_codec
+from rollout.core.plans.plan_json import PlanDocument
+from rollout.core.plans.plan_markdown import plan_markdown
+from rollout.core.plans.plan_text import plan_text
+from rollout.core.presentation.summary import exit_code
+from rollout.core.run.commands import Command, PutConfigMap
+from rollout.core.run.state import Ending, RunState
+from rollout.errors import StateError
+from tests.app.fake_config_maps import KUBELET, FakeConfigMaps
+from tests.app.site import ACCESS, SMALL, KilledError, Site, fleet
+from tests.documents import as_printed
+from tests.features.export.test_kubeadm_patches import FOUND, NAMES, plan
+from tests.kubelet.nodes import POLICY, kubeadm, settings
+from tests.kubelet.nodes import fleet as fleet_of
+
+NEW = KUBELET.replace("serializeImagePulls: true", "serializeImagePulls: false")
+CHANGE = ConfigMapChange("kube-system", "kubelet-config", "kubelet", KUBELET, NEW)
+
+
+@dataclass
+class Time:
+    at: float = 0.0
+
+    def now(self) -> float:
+        self.at += 0.1
+        return self.at
+
+    def wall(self) -> str:
+        return ""
+
+    def wait(self, seconds: float) -> None:
+        self.at += seconds
+
+
+def done(config_maps: FakeConfigMaps, change: ConfigMapChange = CHANGE, *, void: bool = False) -> Any:
+    clock = Time()
+    return put(change, config_maps, clock, clock.wait, void=void)
+
+
+# The write.
+
+
+def test_it_is_written_and_read_back() -> None:
+    found = FakeConfigMaps()
+    answer = done(found)
+    assert (answer.outcome, answer.digest) == (ConfigMapOutcome.WRITTEN, CHANGE.digest_after)
+    assert (found.text, found.writes) == (NEW, [NEW])
+
+
+def test_a_write_of_others_in_between_is_met_by_its_version_and_left_alone() -> None:
+    found = FakeConfigMaps()
+    theirs = KUBELET.replace("110", "90")
+
+    def others() -> None:
+        found.before_write = lambda: None
+        found.text = theirs
+
+    found.before_write = others
+    answer = done(found)
+    assert (answer.outcome, answer.reference, found.text) == (ConfigMapOutcome.CHANGED, "config-map-changed", theirs)
+    assert "it differs in maxPods: 110 → 90" in answer.message
+
+
+def test_a_write_beside_the_text_does_not_keep_it_from_being_written() -> None:
+    found = FakeConfigMaps()
+
+    def others() -> None:
+        found.before_write = lambda: None
+        found.version += 1
+
+    found.before_write = others
+    assert done(found).outcome is ConfigMapOutcome.WRITTEN
+    assert found.writes == [NEW]
+
+
+def test_one_that_has_the_new_text_is_not_written_again() -> None:
+    found = FakeConfigMaps()
+    found.text = NEW
+    assert (done(found).outcome, found.writes) == (ConfigMapOutcome.WRITTEN, [])
+
+
+def test_a_deleted_one_is_not_made_again() -> None:
+    found = FakeConfigMaps()
+    del found.data["kubelet-config"]
+    answer = done(found)
+    assert (answer.outcome, answer.message) == (ConfigMapOutcome.CHANGED, "it does not exist any more")
+
+
+def test_an_api_server_that_answers_late_is_asked_again_for_a_bounded_time() -> None:
+    assert done(FakeConfigMaps(away=3)).outcome is ConfigMapOutcome.WRITTEN
+    clock, found = Time(), FakeConfigMaps(away=1000)
+    answer = put(CHANGE, found, clock, clock.wait)
+    assert (answer.outcome, answer.reference) == (ConfigMapOutcome.UNANSWERED, "timeout")
+    assert clock.at < 30
+
+
+def test_a_missing_right_is_not_asked_for_again() -> None:
+    clock, found = Time(), FakeConfigMaps(forbidden=True)
+    assert put(CHANGE, found, clock, clock.wait).reference == "forbidden"
+    assert clock.at < 1
+
+
+def test_a_frozen_controller_cannot_write_after_the_rollback() -> None:
+    """It has read the old text. The rollback finds that text too, so it has nothing to write; the late write must fail."""
+    found = FakeConfigMaps()
+    read = found.read("kube-system", "kubelet-config", 1.0)
+    assert read is not None
+    assert done(found, CHANGE.undone, void=True).outcome is ConfigMapOutcome.WRITTEN
+    with pytest.raises(Exception, match="modified"):
+        found.write(read, "kubelet", NEW, 1.0)
+    assert found.text == KUBELET
+
+
+# The plan.
+
+
+def planned(config_maps: FakeConfigMaps | None = None, made: Plan | None = None, **words: Any) -> Plan:
+    made = made or plan(serializeImagePulls=False)
+    given = words.get("given") or dict.fromkeys(FOUND.nodes, settings(skip=(), serializeImagePulls=False))
+    live = words.get("live", [Named(name) for name in NAMES])
+    return with_config_map(made, FOUND, given, live, config_maps or FakeConfigMaps())
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+
+
+def old_plan(**wanted: Value) -> Plan:
+    """For dockershim, where the deadline is a flag of the kubelet."""
+    nodes = {name: kubeadm(name, "1.20.15") for name in NAMES}
+    return build_plan(
+        FOUND, POLICY, fleet_of(FOUND, nodes), dict.fromkeys(NAMES, settings(skip=(), **wanted)), NAMES, ""
+    )
+
+
+def left_out(found: Plan) -> str:
+    assert found.config_map is None
+    return next(each.text for each in found.remarks if each.reference == "config-map-left-out")
+
+
+def test_a_plan_has_its_bytes_under_its_digest_and_shows_its_diff() -> None:
+    found = planned()
+    assert found.config_map == CHANGE
+    assert "kubeadm-rewrites" not in {each.reference for each in found.remarks}, "the next upgrade keeps the change"
+    again = plan_codec.decode(plan_codec.encode(found), "p.json")
+    assert again.config_map == CHANGE
+    assert plan_codec.digest(found) != plan_codec.digest(replace(found, config_map=None))
+    for text in (plan_text(found), plan_markdown(found, "d")):
+        assert "+serializeImagePulls: false" in text
+        assert "ConfigMap kube-system/kubelet-config, key kubelet" in text
+    assert as_printed(PlanDocument("p.json", found))["configMap"]["after"] == CHANGE.digest_after
+
+
+def test_only_the_whole_cluster_with_one_value_has_one() -> None:
+    made = plan(serializeImagePulls=False)
+    assert "a part of the cluster" in left_out(planned(made=replace(made, limit="@rack1")))
+    assert "does not list 1 Node" in left_out(planned(live=[Named(name) for name in (*NAMES, "stranger")]))
+    assert "did not list its Nodes" in left_out(planned(live=None))
+    differ = {name: settings(skip=(), maxPods=60 + at) for at, name in enumerate(FOUND.nodes)}
+    assert "different settings" in left_out(planned(given=differ))
+    flag = old_plan(imagePullProgressDeadline="5m")
+    assert "no field of a KubeletConfiguration" in left_out(planned(made=flag))
+
+
+def test_a_cluster_that_kubeadm_did_not_make_has_none() -> None:
+    assert "kubeadm did not make it" in left_out(planned(FakeConfigMaps(data={})))
+    assert "[forbidden]" in left_out(planned(FakeConfigMaps(forbidden=True)))
+    unsafe = FakeConfigMaps()
+    unsafe.text = "a: 1\n"
+    assert "not a KubeletConfiguration" in left_out(planned(unsafe))
+
+
+def test_a_setting_without_a_place_there_is_named() -> None:
+    made = old_plan(imagePullProgressDeadline="5m", serializeImagePulls=False)
+    given = dict.fromkeys(FOUND.nodes, settings(skip=(), imagePullProgressDeadline="5m", serializeImagePulls=False))
+    found = planned(made=made, given=given)
+    assert found.config_map is not None
+    said = next(each.text for each in found.remarks if each.reference == "config-map-in-part")
+    assert "no place for imagePullProgressDeadline" in said
+
+
+def test_one_that_has_the_values_already_is_not_part_of_the_plan() -> None:
+    already = FakeConfigMaps()
+    already.text = NEW
+    found = planned(already)
+    assert (found.config_map, {each.reference for each in found.remarks} & {"config-map-left-out"}) == (None, set())
+
+
+# Whole runs over agents in memory, with a real journal.
+
+
+@dataclass
+class Here(Site):
+    """A site with an API server. ``dies``: the controller is killed before its request, or after it."""
+
+    config_maps: FakeConfigMaps = field(default_factory=FakeConfigMaps)
+    dies: str = ""
+
+    def submit(self, worker: Worker, command: Command) -> None:
+        if isinstance(command, PutConfigMap) and self.dies == "before":
+            raise KilledError
+        super().submit(worker, command)
+        if isinstance(command, PutConfigMap) and self.dies == "after":
+            raise KilledError
+
+    def tools(self) -> Tools:
+        return replace(super().tools(), backends=Backends(config_maps=self.config_maps, wait=lambda _: None))
+
+    def apply(self) -> RunState:
+        return start_apply(replace(SMALL, config_map=CHANGE), ACCESS, self.tools())
+
+    def roll_back(self, run: str, names: object = None) -> RunState:
+        state = replay(self.journal, run)
+        since = replace(NOTHING_SINCE, config_map=to_restore(self.journal, state))
+        order = rollback_order(state, self._new_run(), None, fleet(), SMALL.limits, since, force=False)
+        return start_revert(order, state.counter + 1, ACCESS, self.tools())
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Here]:
+    journal = SqlJournal(tmp_path)
+    yield Here(journal)
+    journal.close()
+
+
+def test_a_run_writes_it_and_its_rollback_restores_it(here: Here) -> None:
+    assert exit_code(here.apply()) == 0
+    assert here.config_maps.text == NEW
+    assert exit_code(here.roll_back("r1")) == 0
+    assert here.config_maps.text == KUBELET
+    assert to_restore(here.journal, replay(here.journal, "r1")) is None, "once is enough"
+
+
+def test_a_rollback_leaves_what_others_wrote_since_and_says_how_it_differs(here: Here) -> None:
+    here.apply()
+    here.config_maps.text = theirs = NEW.replace("110", "90")
+    state = here.roll_back("r1")
+    assert (exit_code(state), here.config_maps.text) == (4, theirs)
+    assert "maxPods: 110 → 90" in state.config_map.message
+
+
+@pytest.mark.parametrize("dies", ["before", "after"])
+def test_kill_9_between_the_journal_and_the_write(here: Here, dies: str) -> None:
+    """The journal says that it was asked for. What the API server has then is read, and counts."""
+    here.dies = dies
+    with pytest.raises(KilledError):
+        here.apply()
+    here.answers, here.dies = [], ""
+    state = replay(here.journal, "r1")
+    assert (state.config_map.sent, state.config_map.outcome) == (True, None)
+    assert (here.config_maps.text == NEW) is (dies == "after")
+    assert exit_code(here.resume("r1")) == 0
+    assert (here.config_maps.text, here.config_maps.writes) == (NEW, [NEW])
+
+
+@pytest.mark.parametrize("dies", ["before", "after"])
+def test_a_rollback_instead_of_a_resume_has_the_old_text_in_the_end(here: Here, dies: str) -> None:
+    here.dies = dies
+    with pytest.raises(KilledError):
+        here.apply()
+    here.answers, here.dies = [], ""
+    assert exit_code(here.roll_back("r1")) == 0
+    assert here.config_maps.text == KUBELET
+
+
+def test_what_an_emergency_leaves_pending_is_done_by_recover(here: Here) -> None:
+    """An emergency asks no API server: ``Backends()`` has none."""
+    here.apply()
+    state = replay(here.journal, "r1")
+    order = rollback_order(state, "r2", None, fleet(), SMALL.limits, force=False)
+    order = replace(order, config_map=to_restore(here.journal, state))
+    ended = start_revert(order, state.counter + 1, ACCESS, replace(here.tools(), backends=Backends()))
+    assert (ended.ending, exit_code(ended), here.config_maps.text) == (Ending.DONE, 4, NEW)
+    assert ended.config_map.reference == "no-endpoint"
+    assert exit_code(resume(with_pending_recovery(here.journal, "r2"), ACCESS, here.tools())) == 0
+    assert here.config_maps.text == KUBELET
+    with pytest.raises(StateError, match="no pending recovery"):
+        with_pending_recovery(here.journal, "r2")
+
+
+def test_several_runs_are_restored_together_as_far_as_they_follow_one_another() -> None:
+    first, second = CHANGE, replace(CHANGE, before=NEW, after="newest")
+    assert to_restore_together([second.undone, first.undone]) == replace(CHANGE, before="newest", after=KUBELET)
+    apart = replace(CHANGE, after="another")
+    assert to_restore_together([second.undone, apart.undone]) == second.undone
+    assert to_restore_together([]) is None

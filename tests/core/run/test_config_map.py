@@ -1,0 +1,133 @@
+"""A run with a ConfigMap: written after its last wave, restored before the first revert, and asked for again after a death."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
+from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.summary_text import summary_lines
+from rollout.core.run.commands import Command, PutConfigMap
+from rollout.core.run.retries import resume_has_work
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
+from tests.orders import make_order
+from tests.plays import Play
+
+CHANGE = ConfigMapChange("kube-system", "kubelet-config", "kubelet", "old", "new")
+WAVES = (("canary", lambda n: n == "a-1"), ("rest", lambda _: True))
+
+
+def play(goal: Goal = Goal.APPLY, change: ConfigMapChange = CHANGE, **words: object) -> Play:
+    order = replace(make_order({"a": 3}, WAVES, goal=goal, **words), config_map=change)  # type: ignore[arg-type]
+    if goal is Goal.REVERT:
+        order = replace(order, transactions=dict.fromkeys(order.nodes, "r0-1"))
+    return Play(order)
+
+
+def shown(state: RunState) -> str:
+    return "\n".join(summary_lines(summarize(state)))
+
+
+def asked(state: RunState) -> bool:
+    return state.config_map.asked
+
+
+def test_it_is_written_after_the_last_soak_and_before_the_clean_up() -> None:
+    game = play()
+    state = game.run(until=asked)
+    assert state.phase is Phase.CLOSING
+    assert {record.state for record in state.nodes.values()} == {NodeState.CONFIRMED}
+    state = game.go_on()
+    assert (state.ending, exit_code(state), game.config_map) == (Ending.DONE, 0, "new")
+    assert "ConfigMap kube-system/kubelet-config: written, and read back" in shown(state)
+    assert not resume_has_work(state)
+
+
+def test_a_run_that_halts_does_not_write_it() -> None:
+    game = play()
+    game.sicken("a-2", "a-3")
+    state = game.run()
+    assert (state.ending, game.config_map, state.config_map.sent) == (Ending.HALTED, "old", False)
+    assert "ConfigMap" not in shown(state)
+
+
+def test_what_others_have_changed_is_reported_and_is_no_pending_recovery() -> None:
+    game = play()
+    game.config_map = "theirs"
+    state = game.run()
+    assert (state.ending, exit_code(state), game.config_map) == (Ending.DONE, 4, "theirs")
+    assert "not written: others did [config-map-changed]" in shown(state)
+    assert not state.owes_config_map
+
+
+def test_without_an_answer_it_is_pending_and_the_next_controller_writes_it() -> None:
+    game = play()
+    game.config_map = None
+    state = game.run()
+    assert (state.ending, exit_code(state), state.owes_config_map) == (Ending.DONE, 4, True)
+    assert "pending recovery (ConfigMap kube-system/kubelet-config is still to be written)" in shown(state)
+    assert "rollout recover r1" in shown(state)
+    game.config_map = "old"
+    game.crash_and_resume()
+    state = game.go_on()
+    assert (exit_code(state), game.config_map) == (0, "new")
+
+
+@pytest.mark.parametrize("goal", Goal)
+def test_a_controller_that_dies_after_it_has_asked_leaves_it_to_the_next_one(goal: Goal) -> None:
+    """Whether the write was done is not in the journal: the next one asks again, and what it reads counts."""
+    game = play(goal)
+    state = game.run(until=asked)
+    assert (game.config_map, state.config_map.outcome) == ("new", None)
+    game.crash_and_resume()
+    state = game.go_on()
+    assert (state.ending, state.config_map.outcome) == (Ending.DONE, ConfigMapOutcome.WRITTEN)
+
+
+def test_a_rollback_restores_it_before_it_reverts_a_node() -> None:
+    game = play(Goal.REVERT, CHANGE.undone)
+    game.config_map = "new"
+    state = game.run(until=asked)
+    assert state.phase is Phase.OPENING
+    assert NodeState.REVERTING not in {record.state for record in state.nodes.values()}
+    state = game.go_on()
+    assert (state.ending, game.config_map) == (Ending.DONE, "old")
+    assert "ConfigMap kube-system/kubelet-config: restored, and read back" in shown(state)
+
+
+def test_a_rollback_without_the_api_server_reverts_the_nodes_and_owes_it() -> None:
+    game = play(Goal.REVERT, CHANGE.undone)
+    game.config_map = None
+    state = game.run()
+    assert (state.ending, exit_code(state), state.owes_config_map) == (Ending.DONE, 4, True)
+    assert "is still to be restored" in shown(state)
+    game.config_map = "new"
+    game.crash_and_resume()
+    state = game.go_on()
+    assert (exit_code(state), game.config_map) == (0, "old")
+
+
+def test_a_rollback_of_nothing_else_restores_it_too() -> None:
+    """Its nodes were reverted in an emergency, which asks no API server."""
+    order = replace(
+        make_order({"a": 3}, goal=Goal.REVERT), config_map=CHANGE.undone, nodes={}, waves=make_order({"a": 0}).waves
+    )
+    game = Play(order)
+    game.config_map = "new"
+    state = game.run()
+    assert (state.ending, exit_code(state), game.config_map) == (Ending.DONE, 0, "old")
+
+
+def test_only_a_rollback_makes_writes_of_earlier_controllers_fail() -> None:
+    found: list[Command] = []
+
+    class Told(Play):
+        def begin(self, command: Command, heard: object) -> None:
+            found.append(command)
+            super().begin(command, heard)  # type: ignore[arg-type]
+
+    for goal in Goal:
+        Told(replace(play(goal).order)).run()
+    assert [each.void for each in found if isinstance(each, PutConfigMap)] == [False, True]
