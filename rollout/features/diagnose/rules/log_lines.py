@@ -21,7 +21,7 @@ from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import LONGEST_TEXT, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.messages import QPS, found_in
 from rollout.features.diagnose.rules.moments import moment
-from rollout.features.diagnose.rules.programs import OF_KUBELETS, has_own_words, is_kubelet
+from rollout.features.diagnose.rules.programs import KUBELET, PROGRAM_FIELDS, has_own_words, is_kubelet, may_show
 from rollout.features.diagnose.rules.sieve import CUT, JOURNAL, OF_K0S, QUOTED, Kept, UnreadLines, label_of, text_of
 from rollout.features.diagnose.rules.wrapped_fields import as_logrus
 
@@ -44,22 +44,26 @@ _OWN_MESSAGES = ("Failed to run kubelet",)
 _OWN_BEGINS = ("failed to run Kubelet: ", "Failed to run kubelet: ", "Error: failed to parse kubelet flag")
 _OF_LOGRUS = ("error", "host", "version")
 """Keys of a line that are fields of its fact, where the message itself has no such field."""
-_PROGRAMS = ("SYSLOG_IDENTIFIER", "_COMM", "_SYSTEMD_UNIT")
 _ZONES = 900.0
 """Seconds: time zones, and dates of other years, differ by multiples of a quarter of an hour."""
 
 
 @dataclass(slots=True)
 class _Head:
-    """What the prefixes of a line give. ``kubelet``: whether its program is one, ``None`` if it is not named; ``own``: its place is in a kubelet's source."""
+    """What the prefixes of a line give. ``programs``: names of the one that wrote it; ``own``: its place is in a kubelet's source."""
 
     node: str = ""
     at: float | None = None
     known: bool = False
     fatal: bool = False
-    kubelet: bool | None = None
+    programs: tuple[str, ...] = ()
     own: bool = False
     pid: str = ""
+
+    @property
+    def kubelet(self) -> bool | None:
+        """Whether its program is a kubelet; ``None`` if it is not named."""
+        return is_kubelet(self.programs)
 
 
 @dataclass(slots=True)
@@ -104,7 +108,7 @@ class LogReader:
         head, rest = _Head(), line
         if journal := _JOURNAL.match(line):
             head = _Head(journal["node"].replace("-", "") and journal["node"], known=True)
-            head.kubelet = is_kubelet([journal["program"]])
+            head.programs = (journal["program"],)
             if journal["iso"]:
                 head.at = moment(f"{journal['iso']}{_hours_and_minutes(journal['zone'])}")
             elif journal["unix"]:
@@ -134,13 +138,24 @@ class LogReader:
             facts = list(self._message(head, number, message, line))
             if head.kubelet is not False and not facts and klog[1] == "E" and label_of(message.encode(), 0) is None:
                 where = SourceLine(self.file, number, line[:LONGEST_TEXT])
-                facts = [Fact(Kind.ERROR, head.at, head.node, self.file, where, {"error": printable(message, 300)})]
+                facts = [
+                    Fact(
+                        Kind.ERROR,
+                        head.at,
+                        head.node,
+                        self.file,
+                        where,
+                        {"error": printable(message, 300), "own": "yes" if head.kubelet else ""},
+                    )
+                ]
             yield from facts
         elif logrus := _LOGRUS.match(rest):
             own = moment(logrus["time"])
             head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
             if OF_K0S.decode() in logrus["rest"]:
-                yield from self._rest(replace(head, known=True, kubelet=True), number, unquoted(logrus["msg"]), line)
+                yield from self._rest(
+                    replace(head, known=True, programs=(KUBELET,)), number, unquoted(logrus["msg"]), line
+                )
                 return
             keys = keys_of(logrus["rest"])
             for fact in self._found(head, number, unquoted(logrus["msg"]), None, line):
@@ -178,7 +193,7 @@ class LogReader:
                     _text(document.get("_HOSTNAME")),
                     int(micro) / 1e6 if micro.isdecimal() else None,
                     known=True,
-                    kubelet=is_kubelet(_text(document.get(name)) for name in _PROGRAMS),
+                    programs=tuple(_text(document.get(name)) for name in PROGRAM_FIELDS),
                 ),
                 number,
                 message,
@@ -203,7 +218,7 @@ class LogReader:
         where = SourceLine(self.file, number, line[:LONGEST_TEXT])
         self.latest = Fact(Kind.LAST, head.at, sys.intern(head.node), self.file, where, {})
         for found in found_in(message, keys):
-            if head.kubelet is False and found.kind in OF_KUBELETS:
+            if not may_show(found.kind, head.programs):
                 continue
             node = head.node or found.fields.get("node", "")
             fields = {name: sys.intern(text) for name, text in found.fields.items()}

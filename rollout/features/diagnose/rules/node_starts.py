@@ -118,8 +118,14 @@ def _loop_of_a_program(run: list[Fact]) -> Finding:
 
 
 def _last_errors(ends: Sequence[Fact], errors: Iterable[Fact]) -> list[Fact]:
-    """The error ahead of each end; ``[]`` if an end has none, or another one than the others."""
-    here = [each for each in errors if (each.node, each.clock) == (ends[0].node, ends[0].clock) and each.at is not None]
+    """The error ahead of each end, of the kubelet where a line names it; ``[]`` if an end has none, or another one than the others."""
+    here = [
+        each
+        for each in errors
+        if each.node in ("", ends[0].node) and each.clock == ends[0].clock and each.at is not None
+    ]
+    named = [each for each in here if each["own"]]
+    here = named or here
     times = [each.at or 0.0 for each in here]
     last = []
     for end in ends:

@@ -6,9 +6,16 @@ import re
 from collections.abc import Iterable
 
 from rollout.features.diagnose.rules.facts import Kind
+from rollout.kubelet.runtimes.known import DAEMONS
 
 OF_KUBELETS = frozenset({Kind.FATAL, Kind.START, Kind.ERROR, Kind.FLAG, Kind.NODE, Kind.CGROUP_V1, Kind.PLEG})
 """What a line of another program does not show, whatever its words."""
+OF_KUBELETS_AND_RUNTIMES = frozenset({Kind.TROUBLE})
+"""What a runtime reports of itself too. Other clients of a runtime, such as ``crictl``, print the kubelet's lines about its calls."""
+KUBELET = "kubelet"
+PROGRAM_FIELDS = ("SYSLOG_IDENTIFIER", "_COMM", "_SYSTEMD_UNIT")
+"""Fields of journald that name the program of a line."""
+_RUNTIMES = frozenset(name for daemon in DAEMONS for name in (daemon.name, daemon.program))
 _KUBELET = re.compile(
     r"(?:kubelet|kubelet-wrapper|k3s|k3s-agent|k3s-server|rke2|rke2-agent|rke2-server|kubelite|k0s|k0sworker|k0scontroller)"
 )
@@ -24,12 +31,26 @@ _OWN_WORDS = re.compile(
 )
 
 
+def may_show(kind: Kind, names: Iterable[str]) -> bool:
+    """Whether a line of a program with these names shows a fact of this kind. A line that names none may."""
+    if kind in OF_KUBELETS:
+        return is_kubelet(names) is not False
+    if kind in OF_KUBELETS_AND_RUNTIMES:
+        return is_kubelet(names) is not False or any(_bare(name) in _RUNTIMES for name in names)
+    return True
+
+
+def _bare(name: str) -> str:
+    """A program's name without its folder and the kind of its unit."""
+    found = _UNIT.fullmatch(name)
+    return found["name"] if found else name
+
+
 def is_kubelet(names: Iterable[str]) -> bool | None:
     """Whether one of these names of a program is of a kubelet or runs one; ``None``: they do not tell."""
     told: bool | None = None
     for name in names:
-        found = _UNIT.fullmatch(name)
-        bare = (found["name"] if found else name).removeprefix("microk8s.daemon-").removesuffix("-eks.daemon")
+        bare = _bare(name).removeprefix("microk8s.daemon-").removesuffix("-eks.daemon")
         if _KUBELET.fullmatch(bare):
             return True
         if name and not _RUNS_ANY.fullmatch(name) and "kubelet" not in name:

@@ -18,12 +18,15 @@ from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import MOST_FACTS, SourceLine
 from rollout.features.diagnose.rules.messages import KEY, WANTED
 from rollout.features.diagnose.rules.months import month_of
+from rollout.features.diagnose.rules.programs import PROGRAM_FIELDS, is_kubelet
 
 SHOWN = 3
 """Unreadable lines of a file that are shown; all are counted."""
 MOST_BYTES = 48 * 2**20
 """Lines of a file that are kept in memory, with ``OVERHEAD`` for each."""
 OVERHEAD = 130
+MOST_NODES = 5_000
+"""Nodes of one file of which the last errors are kept apart."""
 SAMPLE = 500
 """Lines of a file by which its order is known."""
 PREFIX = 2000
@@ -56,6 +59,7 @@ OF_K0S = b" component=kubelet"
 """k0s puts each line of its kubelet into the message of one of its own."""
 _QUOTES = re.compile(rb'\\{1,8}"')
 _JSON_MESSAGE = re.compile(rb'"(msg|MESSAGE)" ?: ?"')
+_WRITER = re.compile(rf'"(_HOSTNAME|{"|".join(PROGRAM_FIELDS)})" ?: ?"([^"\\]{{0,255}})"'.encode())
 _OF_A_DUMP = (
     b"\t",
     b"goroutine ",
@@ -183,9 +187,11 @@ class Sieve:
     _dated: tuple[int, tuple[int, int]] = (0, (0, 0))
     """The year and the day of the newest line that has both."""
     _unknown: bytes = b""
-    _error: Kept | None = None
+    _errors: dict[bytes, tuple[bool, Kept]] = field(default_factory=dict)
+    """Node → its last error of no known message, and whether its line names a kubelet as its program."""
     _is_error: bool = False
-    _behind_an_end: bool = False
+    _ended: set[bytes] = field(default_factory=set)
+    """Nodes of which a process ended, with no error since."""
     _learned: dict[bytes, int] = field(default_factory=dict)
     """Months of an unknown language, by klog's date in the same lines."""
     _sample: list[Kept] = field(default_factory=list)
@@ -218,7 +224,7 @@ class Sieve:
                 self._remember((number, self._midnight, line), of_others=of_others)
         if label is not None:
             if label[0] in _EXITS:
-                self._end(of_others=of_others)
+                self._end(_writer(line)[0], of_others=of_others)
             self._keep((label, of_others), (number, self._midnight, line))
 
     def _take_sample(self, line: Kept) -> None:
@@ -229,17 +235,27 @@ class Sieve:
             self._step *= 2
 
     def _remember(self, line: Kept, *, of_others: bool) -> None:
-        """An error of no known message. The one beside the end of a process may be its reason: ahead, or behind where the newest line is the first."""
-        self._error = line
-        if self._behind_an_end:
-            self._end(of_others=of_others)
-            self._behind_an_end = False
+        """An error of no known message. The one beside the end of a process may be its reason: ahead, or behind where the newest line is the first.
 
-    def _end(self, *, of_others: bool) -> None:
-        self._behind_an_end = True
-        if self._error is not None:
-            self._keep((_LAST, of_others), self._error)
-            self._error = None
+        That of another program is none, and that of an unnamed one displaces none of a kubelet.
+        """
+        node, kubelet = _writer(line[2])
+        before = self._errors.get(node)
+        if kubelet is False or (before is not None and before[0] and not kubelet):
+            return
+        if len(self._errors) >= MOST_NODES:
+            self._errors.clear()
+        self._errors[node] = bool(kubelet), line
+        if node in self._ended:
+            self._end(node, of_others=of_others)
+            self._ended.discard(node)
+
+    def _end(self, node: bytes, *, of_others: bool) -> None:
+        """Of a process on this node. The lines of the process itself may lack the node."""
+        if len(self._ended) < MOST_NODES:
+            self._ended.add(node)
+        if found := self._errors.pop(node, None) or self._errors.pop(b"", None):
+            self._keep((_LAST, of_others), found[1])
 
     def kept(self) -> Iterator[Kept]:
         """The lines that matter, the oldest first. They are given up while they are read: each is needed once."""
@@ -370,6 +386,17 @@ class Sieve:
         self._date, self._midnight = date, self._calendar.midnight(month, day)
         if not self.year:
             self._set_year()
+
+
+def _writer(line: bytes) -> tuple[bytes, bool | None]:
+    """The node of a line of a journal, and whether its program is a kubelet. ``b""`` and ``None`` where it does not say so."""
+    if line.startswith(b"{"):
+        fields = dict(_WRITER.findall(line))
+        return fields.pop(b"_HOSTNAME", b""), is_kubelet(name.decode("ascii", "replace") for name in fields.values())
+    journal = _JOURNAL.match(line)
+    if journal is None:
+        return b"", None
+    return journal["node"].replace(b"-", b"") and journal["node"], is_kubelet([journal["program"].decode()])
 
 
 def _end_of_day(year: int, month: int, day: int) -> datetime:

@@ -69,3 +69,69 @@ def test_the_end_of_the_unit_tells_it() -> None:
         for line in (journal(end, at, "sh[3]"), journal(unit, at, "systemd[1]"))
     ]
     assert found(lines(*both))["kubelet-crash-loop"].confidence is Confidence.CERTAIN
+
+
+def test_the_last_error_of_another_program_or_node_is_not_the_kubelets() -> None:
+    reason = '"Failed to frobnicate" err="no such frob"'
+    other = '"Failed to watch" err="refused"'
+    text = lines(
+        *(
+            line
+            for at in AT
+            for line in (
+                journal(klog(at, reason, "E"), at),
+                journal(klog(at + 0.1, other, "E", "reflector.go:1"), at, "kube-proxy[7]"),
+                journal(klog(at + 0.2, other, "E", "reflector.go:1"), at, node="tess-node-0008"),
+                klog(at + 0.3, other, "E", "reflector.go:1"),
+                journal("kubelet.service: Main process exited, code=exited, status=1/FAILURE", at + 1, "systemd[1]"),
+            )
+        )
+    )
+    assert f"The last error before each end: {reason}." in found(text)["kubelet-crash-loop"].cause
+
+
+def as_json(line: str, at: float, program: str, node: str = "tess-node-0007") -> str:
+    stamp = str(1795683600000000 + int(at * 1e6))
+    names = {"SYSLOG_IDENTIFIER": program, "_HOSTNAME": node, "_COMM": program}
+    return json.dumps({"__REALTIME_TIMESTAMP": stamp, "MESSAGE": line, **names})
+
+
+def test_the_last_error_in_a_journal_as_json_is_of_the_kubelet_too() -> None:
+    reason = '"Failed to frobnicate" err="no such frob"'
+    text = lines(
+        *(
+            line
+            for at in AT
+            for line in (
+                as_json(klog(at, reason, "E"), at, "kubelet"),
+                as_json(klog(at + 0.1, '"Failed to watch" err="refused"', "E", "reflector.go:1"), at, "kube-proxy"),
+                as_json("kubelet.service: Main process exited, code=exited, status=1/FAILURE", at + 1, "systemd"),
+            )
+        )
+    )
+    assert f"The last error before each end: {reason}." in found(text)["kubelet-crash-loop"].cause
+
+
+DOWN = (
+    '"ListContainers with filter from runtime service failed" err="rpc error: code = Unavailable desc = connection error: '
+    'desc = \\"transport: Error while dialing: dial unix /run/containerd/containerd.sock: connect: connection refused\\"" filter="nil"'
+)
+
+
+def test_another_client_of_the_runtime_is_not_the_kubelet() -> None:
+    def down(program: str) -> str:
+        return lines(*(journal(klog(at, DOWN, "E", "remote_runtime.go:277"), at, program) for at in range(0, 200, 10)))
+
+    assert found(down("crictl[9]")) == {}
+    assert found(down("kubelet[9]"))["runtime-down"].confidence is Confidence.CERTAIN
+
+
+def test_a_runtime_tells_of_its_own_containers() -> None:
+    stuck = 'time="2026-11-20T09:00:00Z" level=error msg="StopContainer for \\"%s\\" failed" error="deadline"' % (
+        "ab" * 32
+    )
+    text = [
+        journal(stuck.replace("09:00:00", f"09:0{at // 60}:{at % 60:02}"), at, "containerd[5]")
+        for at in range(0, 400, 60)
+    ]
+    assert "container-not-killed" in found(lines(*text))
