@@ -21,6 +21,7 @@ from rollout.core.model.settings import Value
 from rollout.core.text.diff import REDACTED
 from rollout.core.text.yaml_source import Entry, read_yaml
 from rollout.errors import Problem
+from rollout.kubelet.node import arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,21 @@ class Embedding:
     @property
     def folder(self) -> str:
         return f"{self.config}.d"
+
+    def agent_folder(self, running: Sequence[str]) -> str:
+        """Where its agent keeps its files, by the arguments of its kubelet that runs."""
+        given = arguments.last(running, "--kubeconfig")
+        folder = (given.value or "").removesuffix("/kubelet.kubeconfig") if given else ""
+        return (
+            folder
+            if folder.startswith("/") and given and folder != given.value
+            else f"/var/lib/rancher/{self.name}/agent"
+        )
+
+    @property
+    def kubelet_log(self) -> str:
+        """Where its kubelet logs to, in the folder of its agent; ``""``: to the journal of the unit."""
+        return "logs/kubelet.log" if self.child else ""
 
     @property
     def own_file(self) -> str:

@@ -205,7 +205,8 @@ class Daemon:
     ``logs_requests``: its journal has a line for each pull that it receives. ``reads``: the files that the agent shows.
     ``agent_part``: its package, if that has a file ``agent.sh`` with what else the agent does for it
     (``rollout.kubelet.agent.runtime_part``). ``keepers``: its processes that hold containers and outlive its restart, as
-    ``/proc/PID/comm`` has them (at most 15 characters).
+    ``/proc/PID/comm`` has them (at most 15 characters). ``embedded_log``: where k3s or RKE2, which start it themselves, write
+    its log, in the folder of their agent.
     """
 
     unit: str
@@ -215,6 +216,7 @@ class Daemon:
     reads: tuple[ReadAtStart, ...] = ()
     agent_part: str = ""
     keepers: tuple[str, ...] = ()
+    embedded_log: str = ""
 
     @property
     def name(self) -> str:

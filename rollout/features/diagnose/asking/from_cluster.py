@@ -6,7 +6,7 @@ rest goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -33,8 +33,10 @@ from rollout.features.diagnose.rules.node_journals import (
     NodeJournal,
     journal_command,
     journal_of,
+    log_command,
     summed,
     unread_journal,
+    with_log,
 )
 from rollout.features.diagnose.rules.not_in_force import not_in_force
 from rollout.features.diagnose.rules.pod_status import pod_facts
@@ -98,22 +100,40 @@ class Symptoms:
 
 
 def read_journals(
-    access: NodeAccess, nodes: Nodes, seconds: float, keep: Keep, until: float = 0.0
+    access: NodeAccess,
+    nodes: Nodes,
+    seconds: float,
+    keep: Keep,
+    until: float = 0.0,
+    logs: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[NodeJournal, ...]:
-    """The journal of every node of ``access``, as facts: from ``seconds`` ago until ``until`` seconds ago."""
+    """The journal of every node of ``access``, as facts: from ``seconds`` ago until ``until`` seconds ago.
+
+    ``logs``: the log files that a node has beside its journal.
+    """
     command = OperatorCommand(journal_command(seconds, until), JOURNAL_SECONDS, sudo=True)
+
+    def log_file(path: str) -> OperatorCommand:
+        return OperatorCommand(log_command(path), JOURNAL_SECONDS, sudo=True)
 
     def read(target: Target) -> NodeJournal:
         answer = nodes.run(target, command.on(through_sudo=access.sudo[target.name]))
         if answer.status is None:
             return unread_journal(target.name, f"{answer.message} [{answer.reference}]")
         error = answer.stderr.decode("utf-8", "replace")
-        return attempt(
-            target.name,
-            lambda: journal_of(target.name, answer.stdout, error, datetime.now(UTC)),
-            lambda why: unread_journal(target.name, why),
-            keep,
-        )
+        files = (logs or {}).get(target.name, ())
+        printed = [
+            (path, nodes.run(target, log_file(path).on(through_sudo=access.sudo[target.name]))) for path in files
+        ]
+
+        def made() -> NodeJournal:
+            now = datetime.now(UTC)
+            journal, ended = journal_of(target.name, answer.stdout, error, now), now.timestamp()
+            for path, told in () if journal.why else printed:
+                journal = with_log(journal, path, told.stdout, now, ended - seconds, ended - until)
+            return journal
+
+        return attempt(target.name, made, lambda why: unread_journal(target.name, why), keep)
 
     return tuple(each(access, nodes, read, WIDTH).values())
 

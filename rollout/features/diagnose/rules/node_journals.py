@@ -1,22 +1,31 @@
-"""A node's journal as facts: the command that prints it, and its answer on the clock of the events.
+"""A node's journal and log files as facts: the commands that print them, and their answers on the clock of the events.
 
-This is the only place of that command. It only reads, its output is bounded, and the newest lines are kept.
+This is the only place of these commands. They only read, their output is bounded, and the newest lines are kept. Log files
+are those of a kubelet and a runtime that k3s or RKE2 starts: their lines are in no journal.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.terminal import counted, printable
 from rollout.features.diagnose.rules.facts import API_CLOCK, Facts, Kind
 from rollout.features.diagnose.rules.moments import moment
 from rollout.features.diagnose.rules.reading import FileReading
+from rollout.kubelet.node.layout import KUBELET_UNITS
+from rollout.kubelet.node.rancher import EMBEDDINGS
 from rollout.kubelet.runtimes.known import DAEMONS
 
-UNITS = ("kubelet", *(daemon.name for daemon in DAEMONS))
+UNITS = (
+    *sorted((unit.removesuffix(".service") for unit in KUBELET_UNITS), key=lambda unit: (unit != "kubelet", unit)),
+    *(daemon.name for daemon in DAEMONS),
+)
+"""The units of kubelets and runtimes. A unit that a node does not have adds no line."""
 MOST_BYTES = 3 * 1024 * 1024
 """Bytes of one node's journal that are read. An SSH session keeps 4 MiB."""
 MOST_OF_NODE = 1000
@@ -24,6 +33,7 @@ MOST_OF_NODE = 1000
 MOST_SHOWN = 3
 """Unreadable lines of all nodes that are shown."""
 _ENDED = re.compile(rb"\n?-- journalctl ended (\d+)\n\Z")
+_LOG_ENDED = re.compile(rb"\n?-- log ended (\d+) ([+-]\d{4})\n\Z")
 _LOGGING = "|".join(re.escape(daemon.name) for daemon in DAEMONS if daemon.logs_requests).encode()
 _LOGS_STARTS = re.compile(rb"^\S+ \S+ (?:%s)\[\d+\]: " % _LOGGING, re.MULTILINE)
 """A line of a runtime that logs each pull when it receives it. Others log only the progress."""
@@ -35,6 +45,23 @@ def journal_command(seconds: float, until: float = 0.0, most: int = MOST_BYTES) 
     end = f" --until=-{int(until)}s" if until else ""
     shown = f"LC_ALL=C journalctl -q --no-pager -o short-iso --since=-{int(seconds)}s{end} {units}"
     return f'{{ {shown}; status=$?; echo; echo "-- journalctl ended $status"; }} | tail -c {most}'
+
+
+def log_files(node: Snapshot) -> tuple[str, ...]:
+    """The files that have the log of this node's kubelet and runtime; none where the journal has it."""
+    unit, process = node.measurement.unit, node.measurement.process
+    embedding = EMBEDDINGS.get(unit.name) if unit is not None else None
+    if embedding is None:
+        return ()
+    folder = embedding.agent_folder(process.command_line if process is not None else ())
+    names = (embedding.kubelet_log, *(daemon.embedded_log for daemon in DAEMONS))
+    return tuple(f"{folder}/{name}" for name in names if name)
+
+
+def log_command(path: str, most: int = MOST_BYTES) -> str:
+    """A line for a POSIX shell: the end of a log file, and the zone of its times, which klog does not write."""
+    shown = f"tail -c {most} {shlex.quote(path)}"
+    return f'{{ {shown}; status=$?; echo; echo "-- log ended $status $(date +%z)"; }} | tail -c {most}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +105,26 @@ def journal_of(node: str, output: bytes, error: str, latest: datetime, most: int
     return NodeJournal(
         node, facts, reading, begins=first if cut else None, pulls_since=_pulls_since(text, facts, reading, first)
     )
+
+
+def with_log(
+    journal: NodeJournal, path: str, output: bytes, latest: datetime, since: float, until: float, most: int = MOST_BYTES
+) -> NodeJournal:
+    """With the facts of a log file of the same node, of the time from ``since`` to ``until``. One that cannot be read is a note."""
+    end = _LOG_ENDED.search(output)
+    if end is None or int(end[1]):
+        journal.reading.notes = (*journal.reading.notes, f"{path} could not be read")
+        return journal
+    text = output[: end.start()]
+    if len(output) >= most:
+        text = text.partition(b"\n")[2]
+    minutes = int(end[2][1:3]) * 60 + int(end[2][3:5])
+    reading = FileReading(f"{journal.node}:{path}", zone=minutes * (-60.0 if end[2].startswith(b"-") else 60.0))
+    for fact in reading.of(iter(text.splitlines(keepends=True)), latest):
+        if fact.at is not None and since <= fact.at <= until:
+            journal.facts.add(replace(fact, node=journal.node, clock=API_CLOCK))
+    journal.reading.take_in(reading)
+    return journal
 
 
 def _pulls_since(text: bytes, facts: Facts, reading: FileReading, first: float | None) -> float | None:

@@ -36,7 +36,7 @@ _YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
 @dataclass(slots=True)
 class FileReading:
     """What was read of one file. ``left_out``: lines that matter and are older than those that were used. ``notes``: what a
-    reader of the findings must know about it. ``unit``: what is counted. ``last``: the last line of a log: what it shows has not happened until then.
+    reader of the findings must know about it. ``unit``: what is counted. ``zone``: that of lines without one, in seconds, if it is known. ``last``: the last line of a log: what it shows has not happened until then.
     """
 
     file: str
@@ -47,6 +47,7 @@ class FileReading:
     blank: int = 0
     unit: str = "line"
     last: Fact | None = None
+    zone: float | None = None
     _damaged: UnreadLines = field(default_factory=UnreadLines)
 
     def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
@@ -73,6 +74,12 @@ class FileReading:
         if not self.read - self.blank:
             self.notes = ("no line of it is of a form that is known",) if self.unread.lines else ("it is empty",)
 
+    def take_in(self, other: FileReading) -> None:
+        """Counts what was read of another file of the same node."""
+        self.read += other.read
+        self.left_out += other.left_out
+        self.unread = self.unread.and_those(other.unread)
+
     def _document(self, reader: DocumentReader, pieces: Iterable[bytes], *, in_json: bool) -> Iterator[Fact]:
         yield from reader.json(pieces) if in_json else reader.yaml(pieces)
         self.unread, self.read, self.left_out = reader.unread, reader.read, reader.left_out
@@ -84,7 +91,7 @@ class FileReading:
         self._damaged = self._damaged.and_(self.file, number, why)
 
     def _log(self, lines: Iterable[Wrapped], latest: datetime) -> Iterator[Fact]:
-        sieve, table, rows, others = Sieve(self.file, latest), TableReader(self.file), 0, OthersText()
+        sieve, table, rows, others = Sieve(self.file, latest, zone=self.zone), TableReader(self.file), 0, OthersText()
         sieve.backwards = newest_first
         for number, line, of_container in lines:
             of_others = others.take(number, line)

@@ -195,6 +195,7 @@ DAEMON = Daemon(
     logs_requests=True,
     agent_part="containerd",
     keepers=("containerd-shim",),  # containerd-shim-runc-v2 and those of other runtimes, cut off
+    embedded_log=stand_in.EMBEDDED_LOG,
 )
 _IMAGE = r'"(?P<image>[^"]+)"'
 # internal/cri/server/images/image_pull.go, and pkg/cri of 1.x.

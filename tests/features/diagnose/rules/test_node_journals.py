@@ -9,8 +9,18 @@ from pathlib import Path
 import pytest
 
 from rollout.features.diagnose.rules.facts import API_CLOCK, Kind
-from rollout.features.diagnose.rules.node_journals import MOST_OF_NODE, journal_command, journal_of, summed
+from rollout.features.diagnose.rules.node_journals import (
+    MOST_OF_NODE,
+    journal_command,
+    journal_of,
+    log_command,
+    log_files,
+    summed,
+    with_log,
+)
 from tests.features.diagnose.rules.logs import BEGIN, NODE, klog, lines
+from tests.kubelet.nodes import kubeadm
+from tests.kubelet.rancher_nodes import k3s, rke2
 
 LATEST = datetime(2026, 11, 21, tzinfo=UTC)
 DELETE = 'SyncLoop (DELETE, "api"): "web-1_shop(01473fb7)"'
@@ -46,7 +56,8 @@ def test_the_command_prints_the_newest_lines_and_the_exit_status(tmp_path: Path)
     assert (journal.why, journal.reading.read) == ("", 11)
     assert journal.reading.notes == ("only the newest 0 KiB were read, since 2026-11-20T09:00:00+0000",)
     _, err = shell(tmp_path, 'echo "$LC_ALL $*" >&2', seconds=90)
-    assert err == "C -q --no-pager -o short-iso --since=-90s -u kubelet -u containerd -u cri-docker -u crio -u docker\n"
+    units = "-u kubelet -u k3s -u k3s-agent -u rke2-agent -u rke2-server -u containerd -u cri-docker -u crio -u docker"
+    assert err == f"C -q --no-pager -o short-iso --since=-90s {units}\n"
 
 
 @pytest.mark.process
@@ -101,3 +112,30 @@ def test_since_when_a_journal_has_every_pull() -> None:
     journals = [kubelet], [kubelet, pulls[0]], [kubelet, *pulls]
     since = [journal_of(NODE, read(lines(*text)), "", LATEST).pulls_since for text in journals]
     assert since == [None, BEGIN.timestamp(), BEGIN.timestamp() + 2]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("zone", [0, 2])
+def test_a_log_file_counts_by_the_nodes_zone_and_in_the_time_that_is_asked_for(tmp_path: Path, zone: int) -> None:
+    log = tmp_path / "kubelet log"
+    log.write_text(lines(klog(-7200 + zone * 3600, DELETE.replace("web-1", "old")), klog(zone * 3600, DELETE)))
+    command, env = log_command(str(log)), {"PATH": "/usr/bin:/bin", "TZ": f"X-{zone}"}
+    out = subprocess.run(["/bin/sh", "-c", command], env=env, capture_output=True, check=True).stdout
+    at = BEGIN.timestamp()
+    journal = with_log(journal_of(NODE, END, "", LATEST), str(log), out, LATEST, at - 60, at + 60)
+    (fact,) = journal.facts.of(Kind.DELETED)
+    assert (fact.node, fact.clock, fact.at, journal.reading.read) == (NODE, API_CLOCK, at, 2)
+
+
+def test_a_log_file_that_is_not_there_is_a_note() -> None:
+    journal = with_log(journal_of(NODE, END, "", LATEST), "/x.log", b"\n-- log ended 1 +0000\n", LATEST, 0.0, 1.0)
+    assert (journal.why, journal.reading.notes[-1]) == ("", "/x.log could not be read")
+
+
+def test_the_log_files_are_those_of_the_layout() -> None:
+    moved = rke2(words=("--kubeconfig=/data/rke2/agent/kubelet.kubeconfig",))
+    agent = "/var/lib/rancher/rke2/agent"
+    assert log_files(rke2()) == (f"{agent}/logs/kubelet.log", f"{agent}/containerd/containerd.log")
+    assert log_files(moved)[0] == "/data/rke2/agent/logs/kubelet.log"
+    assert log_files(k3s()) == ("/var/lib/rancher/k3s/agent/containerd/containerd.log",)
+    assert log_files(kubeadm()) == ()
