@@ -117,7 +117,7 @@ class PullMessage:
     """A message about a pull: it starts with ``begins``, and ``rest`` is a regular expression for what follows.
 
     Its groups are fields: ``image``, ``deadline``, ``progress``, ``took``, ``size``, ``error``, ``requests``, ``bytes``, ``version``, and ``failed``
-    without a text; ``error``, ``host`` and ``version`` may also be keys of a line of logrus. ``behind``: words without which the line cannot be it. ``by``: what cancelled the pull, for people. ``keys``:
+    without a text; ``error``, ``host``, ``version`` and the number of a request may also be keys of a line of logrus. ``behind``: words without which the line cannot be it. ``by``: what cancelled the pull, for people. ``keys``:
     for a message that has keys (kubelets from 1.21), the key and the field for its value; ``rest`` is empty then.
     """
 

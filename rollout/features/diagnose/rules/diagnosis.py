@@ -20,7 +20,7 @@ from rollout.features.diagnose.rules.pull_failures import (
     qps_findings,
 )
 from rollout.features.diagnose.rules.pull_queue import queue_findings
-from rollout.features.diagnose.rules.pulls import pulls_of
+from rollout.features.diagnose.rules.pulls import pulls_of, with_images
 from rollout.features.diagnose.rules.reading import FileReading
 from rollout.features.diagnose.rules.repeated import repeated_findings
 from rollout.features.diagnose.rules.slow_pulls import slow_findings
@@ -91,10 +91,10 @@ def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReadi
     for reading in readings:
         if reading.last is not None:
             facts.add(reading.last)
-    here, notes = aligned(named(facts))
+    here, notes = aligned(with_images(named(facts)))
     findings = _findings(here, target)
     if any(fact.of_others for fact in facts):
-        own, _ = aligned(named(facts.replaced(fact for fact in facts if not fact.of_others)))
+        own, _ = aligned(with_images(named(facts.replaced(fact for fact in facts if not fact.of_others))))
         without = _findings(own, target)
         # A finding is certain only if it is so ``without`` the lines that the author of a pod may have written.
         certain = {

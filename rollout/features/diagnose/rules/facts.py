@@ -42,8 +42,12 @@ class Kind(StrEnum):
     BACK_OFF = auto()  # pod, container, image
     PULL_CUT = auto()  # image, deadline, progress, by: a program cancelled a pull without progress
     PROGRESS = auto()  # image, progress: the state of a pull, printed every 10 s by dockershim
-    RUNTIME_STARTED = auto()  # image: the runtime received it; before: it had by then (s since 1970), no ``at``
-    RUNTIME_ENDED = auto()  # image, took, size, error: the runtime ended it
+    RUNTIME_STARTED = (
+        auto()
+    )  # image: the runtime received it; before: it had by then (s since 1970), no ``at``; request
+    RUNTIME_ENDED = (
+        auto()
+    )  # image, took, size, error: the runtime ended it; request: the number of both lines, if it has one
     PULL_STOPPED = auto()  # image, requests, bytes: what containerd had read of a pull when it ended or was cancelled
     NEXT_HOST = auto()  # host, error: containerd goes on to the next host of an image
     ASKED = auto()  # host, image: the runtime asks a host, by the name of the image there

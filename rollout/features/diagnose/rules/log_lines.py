@@ -42,8 +42,8 @@ _MICROSECONDS = re.compile(r'"__REALTIME_TIMESTAMP" ?: ?"(\d{10,17})"|"ts" ?: ?(
 
 _OWN_MESSAGES = ("Failed to run kubelet",)
 _OWN_BEGINS = ("failed to run Kubelet: ", "Failed to run kubelet: ", "Error: failed to parse kubelet flag")
-_OF_LOGRUS = ("error", "host", "version")
-"""Keys of a line that are fields of its fact, where the message itself has no such field."""
+_OF_LOGRUS = {"error": "error", "host": "host", "version": "version", "id": "request"}
+"""Keys of a line → fields of its fact, where the message itself has no such field."""
 _ZONES = 900.0
 """Seconds: time zones, and dates of other years, differ by multiples of a quarter of an hour."""
 
@@ -159,7 +159,7 @@ class LogReader:
                 return
             keys = keys_of(logrus["rest"])
             for fact in self._found(head, number, unquoted(logrus["msg"]), None, line):
-                known = {name: keys[name] for name in _OF_LOGRUS if name in keys and fact[name] in ("", "failed")}
+                known = {to: keys[key] for key, to in _OF_LOGRUS.items() if key in keys and fact[to] in ("", "failed")}
                 yield replace(fact, fields={**fact.fields, **known})
         elif rest.startswith("{"):
             yield from self._json(head, number, rest, line)

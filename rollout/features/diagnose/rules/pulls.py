@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from rollout.features.diagnose.rules.facts import AGES, API_CLOCK, Fact, Facts, Kind
@@ -147,6 +147,23 @@ def ends_of(facts: Facts, now: float | None) -> dict[str, float]:
     if now is not None:
         last[API_CLOCK] = now
     return last
+
+
+def with_images(facts: Facts) -> Facts:
+    """The facts with the image that was asked for in each end that has its digest instead: the number of the request tells it."""
+    asked = {
+        (fact.node, fact.clock, fact["request"]): fact["image"]
+        for fact in facts.of(Kind.RUNTIME_STARTED)
+        if fact["request"]
+    }
+    if not asked:
+        return facts
+
+    def told(fact: Fact) -> Fact:
+        image = asked.get((fact.node, fact.clock, fact["request"]), "") if fact.kind is Kind.RUNTIME_ENDED else ""
+        return replace(fact, fields={**fact.fields, "image": image}) if image else fact
+
+    return facts.replaced(map(told, facts))
 
 
 def pulls_of(facts: Facts) -> tuple[Pull, ...]:

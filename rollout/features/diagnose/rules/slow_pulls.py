@@ -57,7 +57,7 @@ Key = tuple[str, str, str]
 class _Flow:
     """A pull as the runtime's log shows it. ``hosts``: those that it gave up, with the seconds that each took.
 
-    ``asked``: those of the first request, as long as only lines of it were seen.
+    ``asked``: those of the first request, as long as only lines of it were seen. ``again``: how often the runtime received it once more.
     """
 
     begun: Fact
@@ -67,6 +67,7 @@ class _Flow:
     asked: set[str] = field(default_factory=set)
     first: bool = True
     sure: set[int] = field(default_factory=set)
+    again: int = 0
 
     @property
     def last(self) -> Fact | None:
@@ -122,6 +123,9 @@ class _Open:
 
     def __contains__(self, key: Key) -> bool:
         return key[2] in self._images[key[:2]]
+
+    def __getitem__(self, key: Key) -> _Flow:
+        return self._images[key[:2]][key[2]]
 
     def add(self, key: Key, flow: _Flow) -> None:
         for flows in self._indexes(key):
@@ -210,6 +214,8 @@ def _flows(facts: Facts) -> list[_Flow]:
                     begun = _Flow(fact)
                     open_.add(key, begun)
                     flows[id(begun)] = begun
+                else:
+                    open_[key].again += 1
             elif (flow := open_.pop(key)) or (flow := closed.get(key)):
                 _close(flow, fact)
                 closed[key] = flow
@@ -561,14 +567,27 @@ class _Quick:
         return f" Meanwhile the pull of {best.begun['image']} took {seconds_text(best.seconds)}."
 
 
+_OPEN_FETCH = "what it has read so far: `ctr -n k8s.io content active` twice, a minute apart; and which host it reads from: ss -tnp"
+_NUMBERED_FETCH = "the kubelet's log or the events of the pods of this image, which have a pull that failed; and which host the runtime reads from: ss -tnp"
+
+
+def _again(flow: _Flow) -> str:
+    """A runtime that gives each request a number, CRI-O, writes no line for a pull that fails."""
+    if not flow.begun["request"]:
+        return ""
+    times = f" The runtime received it {counted(1 + flow.again, 'time')}." if flow.again else ""
+    return f"{times} It may also have failed: this runtime writes no line for that."
+
+
 def _still_open(facts: Facts, flows: Sequence[_Flow], last: Mapping[str, float]) -> Iterator[Finding]:
-    """Pulls without an end in a log that has the ends of others, which ran meanwhile: no queue, and slow or hung."""
+    """Pulls without an end in a log that has the ends of pulls: slow or hung, or one that failed without a line."""
     unlimited = {(fact.node, full_name(fact["image"])) for fact in facts.of(Kind.UNLIMITED)}
     ended = {
         (fact.node, full_name(fact["image"])): fact.at or 0.0
         for fact in facts.of(Kind.PULLED, Kind.PULL_FAILED)
         if fact["image"]
     }
+    wanted = {(fact.node, full_name(fact["image"])) for fact in facts.of(Kind.QUEUED, Kind.WAITING)}
     quick = _Quick(flows)
     by_node: dict[tuple[str, str], list[tuple[_Flow, str]]] = defaultdict(list)
     for flow in flows:
@@ -576,17 +595,19 @@ def _still_open(facts: Facts, flows: Sequence[_Flow], last: Mapping[str, float])
         name, at = (begun.node, full_name(begun["image"])), begun.at or 0.0
         if flow.last is not None or last[begun.clock] - at < HUNG or name in unlimited or ended.get(name, 0.0) >= at:
             continue
-        if meanwhile := quick.beside(flow):
+        meanwhile = quick.beside(flow)
+        # A number of its own tells that no end in the log is of this pull. The kubelet's own line is told elsewhere.
+        if meanwhile or (begun["request"] and name not in wanted):
             by_node[begun.node, begun.clock].append((flow, meanwhile))
     for (_, clock), found in by_node.items():
         flow, meanwhile = found[0]
         more = f" The same holds for {counted(len(found) - 1, 'more pull')}." if len(found) > 1 else ""
         cause = (
             f"the pull of {flow.begun['image']} began {seconds_text(last[clock] - (flow.begun.at or 0.0))} before the end of what was read and has not "
-            f"ended: it is slow, or it hangs.{meanwhile}{more}"
+            f"ended: it is slow, or it hangs.{_again(flow)}{meanwhile}{more}"
         )
         lines = [each.begun for each, _ in found]
         yield Finding(
             "registry-slow", Confidence.UNKNOWN, nodes_of(lines), since(lines), cause, proof(lines),
-            fetch_next="what it has read so far: `ctr -n k8s.io content active` twice, a minute apart; and which host it reads from: ss -tnp",
+            fetch_next=_NUMBERED_FETCH if flow.begun["request"] else _OPEN_FETCH,
         )  # fmt: skip

@@ -176,6 +176,9 @@ CRIO = Description(
         ),
         PullMessage(PullStep.RECEIVED, "Pulling image: ", r"(?P<image>\S+)"),
         PullMessage(
+            PullStep.ENDED, "Pulled image: ", r"(?P<image>\S+)"
+        ),  # its digest; server/image_pull.go, 1.18 to 1.36
+        PullMessage(
             PullStep.ASKED, "Trying to access ", r'"(?P<image>(?P<host>[\w.-]{1,253}(?::\d{1,5})?)/[^"]{1,512})"$'
         ),
         PullMessage(PullStep.STARTED, "Starting CRI-O, version: ", r"(?P<version>\d+\.\d+\.\d+)", by="CRI-O"),

@@ -387,3 +387,28 @@ def test_a_log_shows_until_its_last_line_what_has_not_ended() -> None:
     (finding,) = slow(received(0), *QUICKLY, logrus(3000, "Container exec is done"))
     assert "began 50 min before the end of what was read" in finding.cause
     assert slow(received(0), *QUICKLY) == []
+
+
+def numbered(at: float, message: str, number: str) -> str:
+    return logrus(at, message, rest=f" id={number} name=/runtime.v1.ImageService/PullImage")
+
+
+def test_an_open_pull_in_a_log_that_numbers_its_requests_is_told() -> None:
+    begun, again = (
+        numbered(0, "Pulling image: quay.io/a:1", "2b-1"),
+        numbered(400, "Pulling image: quay.io/a:1", "2b-2"),
+    )
+    later = numbered(2000, "Checking image status: quay.io/b:1", "2b-9")
+    (finding,) = slow(begun, again, later, numbered(2001, "Pulling image: quay.io/b:1", "2b-10"))
+    assert finding.confidence is Confidence.UNKNOWN
+    assert "the pull of quay.io/a:1 began 33 min" in finding.cause
+    assert "received it 2 times. It may also have failed" in finding.cause
+    assert "kubelet's log" in finding.fetch_next
+
+
+def test_the_number_of_a_request_tells_the_image_of_an_end() -> None:
+    begun, other = numbered(0, "Pulling image: quay.io/a:1", "2b-1"), numbered(1, "Pulling image: quay.io/a:2", "2b-2")
+    ended, last = numbered(30, "Pulled image: quay.io/a@sha256:0f", "2b-2"), numbered(2000, "Pulling image: c", "2b-3")
+    (finding,) = slow(begun, other, ended, last)
+    assert "the pull of quay.io/a:1 began 33 min" in finding.cause
+    assert slow(begun, numbered(30, "Pulled image: quay.io/a@sha256:0f", "2b-1"), last) == []
