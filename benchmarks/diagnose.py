@@ -160,6 +160,16 @@ def mixed(moment: Moment) -> str:
     return (words, keyed, as_json, logrus, in_journal, journal_as_json)[moment.number % 6](moment)
 
 
+def cloudwatch(moment: Moment) -> str:
+    """``aws logs filter-log-events``: one document with a list of records."""
+    at = int(moment.at.timestamp() * 1000)
+    record = {
+        "logStreamName": f"{NODE}-application.var.log.messages", "timestamp": at, "message": f"{moment.journal}kubelet[3033]: {keyed(moment)}",
+        "ingestionTime": at + 900, "eventId": moment.id[-56:],
+    }  # fmt: skip
+    return ("" if moment.number else '{\n"events": [\n') + json.dumps(record, indent=4) + ","
+
+
 def unknown(moment: Moment) -> str:
     """Lines of another program."""
     return f'10.0.0.{moment.number % 256} - - [{moment.at:%d/%b/%Y:%H:%M:%S} +0000] "GET /v2/team/web/manifests/{moment.number} HTTP/1.1" 200 612 "-" "curl/8"'
@@ -206,6 +216,7 @@ FORMS: dict[str, Line] = {
     "a journal of both": in_journal,
     "a journal as JSON": journal_as_json,
     "all of these, line by line": mixed,
+    "a document of CloudWatch": cloudwatch,
     "events as JSON": events,
     "events as YAML": events_as_yaml,
     "lines of another program": unknown,

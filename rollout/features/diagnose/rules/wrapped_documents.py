@@ -44,6 +44,14 @@ _COLUMN = re.compile(
 )
 _SPACE = re.compile(rb"[\s,:\x1e]*")
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<end>"?)|[\[\]{}]', re.DOTALL)
+_FLAT = re.compile(
+    rb'\{(?:[^"\\{}\[\]]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[^"\\{}\[\]]*+\}', re.DOTALL
+)
+"""A dictionary of texts and numbers, as most records are."""
+_FLAT = re.compile(
+    rb'\{(?:[^"\\{}\[\]]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[^"\\{}\[\]]*+\}', re.DOTALL
+)
+"""A dictionary of texts and numbers, as most records are."""
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _SCALAR = re.compile(rb'[^\s,\[\]{}":]{1,64}')
 
@@ -286,6 +294,8 @@ class _Values:
 
     def _end(self) -> int | None:
         """Where the value ends; ``None`` if it is too large to be parsed as a whole, or cut."""
+        if flat := _FLAT.match(self.text, self.at):
+            return flat.end()
         scan, depth = self.at, 0
         while True:
             if depth == 0 and self.text[scan : scan + 1] not in (b'"', b"{", b"["):

@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
+from rollout.core.model.frozen import dataclass
 from rollout.features.diagnose.rules.moments import moment
 
 DEEPEST = 12
@@ -64,6 +66,32 @@ _OF_PEOPLE = ("%m/%d/%Y, %I:%M:%S.%f %p", "%b %d, %Y @ %H:%M:%S.%f")
 """Times in the exports of consoles: Log Analytics, Kibana."""
 
 
+_NAMES = frozenset((*_TEXTS, *_TIMES, *_NODES, *_PROGRAMS, *_LABELS, *(name for pair in _OF_A_CONTAINER for name in pair)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The known names of a dictionary, each kind in its order. ``of_container``: it describes the output of a container."""
+
+    texts: tuple[str, ...]
+    times: tuple[str, ...]
+    nodes: tuple[str, ...]
+    programs: tuple[str, ...]
+    labels: tuple[str, ...]
+    of_container: bool
+
+
+def _known(document: Mapping[str, Any]) -> _Names:
+    return _names_in(_NAMES.intersection(document))
+
+
+@lru_cache(maxsize=1024)
+def _names_in(names: frozenset[str]) -> _Names:
+    """The dictionaries of one file have few sets of these names."""
+    kinds = (tuple(name for name in every if name in names) for every in (_TEXTS, _TIMES, _NODES, _PROGRAMS, _LABELS))
+    return _Names(*kinds, of_container=any(names.issuperset(pair) for pair in _OF_A_CONTAINER))
+
+
 @dataclass(frozen=True, slots=True)
 class Wrapping:
     """What the wrappers around a line have of it. ``of_container``: it is the output of a container of a pod."""
@@ -75,15 +103,19 @@ class Wrapping:
 
     def within(self, document: Mapping[str, Any]) -> Wrapping:
         """Of a dictionary inside: what it has itself is nearer to the line."""
-        labels = [document, *_labels(document)]
-        at = next((at for name in _TIMES if (at := time_in(document.get(name))) is not None), self.at)
-        node = next((value for each in labels for name in _NODES if _NODE.fullmatch(value := _str(each.get(name)))), "")
+        names = _known(document)
+        labels = [document, *_labels(document)] if names.labels else [document]
+        at = next((at for name in names.times if (at := time_in(document[name])) is not None), self.at)
+        node = next(
+            (found for each in labels for name in _known(each).nodes if _NODE.fullmatch(found := _str(each[name]))), ""
+        )
         program = next(
-            (value for each in labels for name in _PROGRAMS if _PROGRAM.fullmatch(value := _str(each.get(name)))), ""
+            (found for each in labels for name in _known(each).programs if _PROGRAM.fullmatch(found := _str(each[name]))),
+            "",
         )
         if program and _str(document.get("_PID")).isdecimal():
             program += f"[{document['_PID']}]"
-        of_container = any(first in each and then in each for each in labels for first, then in _OF_A_CONTAINER)
+        of_container = any(_known(each).of_container for each in labels)
         return Wrapping(at, node or self.node, program or self.program, self.of_container or of_container)
 
 
@@ -116,7 +148,7 @@ def _in_dictionary(document: Mapping[str, Any], of: Wrapping, depth: int) -> Ite
     if document.get("MESSAGE", "") is None:
         yield Record(LEFT_OUT, here)
         return
-    text = next((text for name in _TEXTS if (text := _text(document.get(name))) is not None), None)
+    text = next((text for name in _known(document).texts if (text := _text(document[name])) is not None), None)
     if text is not None:
         yield Record(text, here)
         return
@@ -175,8 +207,8 @@ def columns_of(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _labels(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for name in _LABELS:
-        inner = document.get(name)
+    for name in _known(document).labels:
+        inner = document[name]
         if isinstance(inner, list):
             inner = {
                 _str(each["key"]): _text(each.get("value"))

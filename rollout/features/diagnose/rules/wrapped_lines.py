@@ -52,6 +52,7 @@ MAY_BE_WRAPPED = re.compile(
     rb'\{|\d{4}-\d\d-\d\d[T ]|<\d|\* |data: \{|\x1e\{|\[\d|[A-Za-z\d][\w.-]{0,252}+(?::| +\|) (?:[IWEF]\d{4} |time="|\{")'
 )
 """The first bytes of a line with a wrapper."""
+_MAY_BE_WRAPPED = re.compile(MAY_BE_WRAPPED.pattern.decode())
 
 
 def unwrapped(line: bytes) -> Iterator[tuple[bytes, bool]]:
@@ -101,7 +102,9 @@ def lines_of(record: Record) -> Iterator[tuple[bytes, bool]]:
 
 def _lines(record: Record, depth: int) -> Iterator[tuple[bytes, bool]]:
     """Of a text of several lines the first: the others may be anybody's."""
-    text = _COLOUR.sub("", record.text.lstrip("\ufeff").partition("\n")[0].rstrip()[:LONGEST])
+    text = record.text.lstrip("\ufeff").partition("\n")[0].rstrip()[:LONGEST]
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
     if depth < DEEPEST:
         if text.startswith("{") and (inner := _inner(text, record.of)):
             for each in inner:
@@ -124,6 +127,8 @@ def _inner(text: str, of: Wrapping) -> list[Record]:
 
 def _taken_off(text: str, of: Wrapping) -> Record | None:
     """The line without its first wrapper; ``None`` if it has none."""
+    if _MAY_BE_WRAPPED.match(text) is None:
+        return None
     if match := _STREAM.match(text):
         return Record(text[match.end() :], _with(of, match["at"]))
     if match := _LABELLED.match(text):
@@ -176,5 +181,5 @@ def _as_journal(text: str, of: Wrapping) -> bytes:
         of = replace(of, node=journal["node"], program=journal["program"])
     if of == Wrapping():
         return f"{text}\n".encode("utf-8", "replace")
-    begin = "[0.0]" if of.at is None else f"{datetime.fromtimestamp(of.at, UTC):%Y-%m-%dT%H:%M:%S.%f}+00:00"
+    begin = "[0.0]" if of.at is None else datetime.fromtimestamp(of.at, UTC).isoformat(timespec="microseconds")
     return f"{begin} {of.node or '-'} {of.program or '-'}: {text}\n".encode("utf-8", "replace")
