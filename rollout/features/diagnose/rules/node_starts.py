@@ -219,7 +219,12 @@ def _pleg(facts: Facts) -> Iterator[Finding]:
 
 def _rejected(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     starts = facts.of(Kind.START)
-    ran = {(fact["pod"], fact.clock): fact.at or 0.0 for fact in facts.of(Kind.PULLED, Kind.QUEUED)}
+    ran: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for fact in facts.of(Kind.PULLED, Kind.QUEUED, Kind.RAN, Kind.NAMED, Kind.DIED):
+        ran[fact["pod"], fact.clock].append(fact.at or 0.0)
+    gone: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for fact in facts.of(Kind.REMOVED, Kind.ACCEPTED, Kind.DELETED):
+        gone[fact["pod"], fact.clock].append(fact.at or 0.0)
     new: dict[tuple[str, str], list[float]] = defaultdict(list)
     lists = Counter((fact.where, fact.clock) for fact in facts.of(Kind.ARRIVED))
     for fact in facts.of(Kind.ARRIVED, Kind.PLACED, Kind.CREATED):
@@ -232,6 +237,12 @@ def _rejected(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
         begun = _latest(times, fact.at or 0.0)
         return any(begun + FIRST_LIST < at <= (fact.at or 0.0) + 1 for at in new[fact["pod"], fact.clock])
 
+    def ran_before(fact: Fact, times: Sequence[float]) -> bool:
+        """Whether the node had admitted this pod before it started: it ran there, and none of its name has left or come since."""
+        pod, begun = (fact["pod"], fact.clock), _latest(times, fact.at or 0.0)
+        last = max((at for at in ran[pod] if at < begun), default=None)
+        return last is not None and not any(last < at < (fact.at or 0.0) - 1 for at in (*gone[pod], *new[pod]))
+
     for group in _by_node(facts.of(Kind.REJECTED)):
         here = [fact for fact in starts if fact.node == group[0].node and fact.clock == group[0].clock]
         times = [start.at for start in here if start.at is not None]
@@ -240,14 +251,12 @@ def _rejected(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
             for fact in group
             if fact.at is not None and _latest(times, fact.at) >= fact.at - AFTER_START and not came(fact, times)
         ]
-        known = [
-            fact
-            for fact in group
-            if ran.get((fact["pod"], fact.clock), 0.0) and ran[fact["pod"], fact.clock] < (fact.at or 0.0)
-        ]
+        known = [fact for fact in group if any(0.0 < at < (fact.at or 0.0) for at in ran[fact["pod"], fact.clock])]
         if after:
             near = [start for start in here if _soon_after(after[0], start)]
-            yield _rejection(after, near[-1:], Confidence.CERTAIN, "after a start of the kubelet", target)
+            proven = all(ran_before(fact, times) for fact in after)
+            sure = Confidence.CERTAIN if proven else Confidence.LIKELY
+            yield _rejection(after, near[-1:], sure, "after a start of the kubelet", target)
         elif known:
             yield _rejection(known, [], Confidence.LIKELY, "although they ran on the node before", target)
         elif not here or any(came(fact, times) for fact in group):
@@ -281,6 +290,8 @@ def _rejection(group: list[Fact], starts: list[Fact], sure: Confidence, when: st
             fetch_next="the kubelet's log of that time: whether it had just started",
         )
     cause += "A restart admits all pods of the node again, by the limits that hold then: maxPods, reserved resources, eviction, policies, labels."
+    if starts and sure is Confidence.LIKELY:
+        cause += " What was read does not show that all of them ran on the node before: a pod that was bound to a full node in that time is rejected, too."
     proposal = risk = ""
     capacity = re.search(r"capacity: (\d+)", group[-1]["message"])
     if reasons == ["OutOfpods"] and capacity:

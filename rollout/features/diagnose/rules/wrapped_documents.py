@@ -44,13 +44,9 @@ _COLUMN = re.compile(
 )
 _SPACE = re.compile(rb"[\s,:\x1e]*")
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<end>"?)|[\[\]{}]', re.DOTALL)
-_FLAT = re.compile(
-    rb'\{(?:[^"\\{}\[\]]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[^"\\{}\[\]]*+\}', re.DOTALL
-)
+_FLAT = re.compile(rb'\{(?:[^"\\{}\[\]]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[^"\\{}\[\]]*+\}', re.DOTALL)
 """A dictionary of texts and numbers, as most records are."""
-_FLAT = re.compile(
-    rb'\{(?:[^"\\{}\[\]]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[^"\\{}\[\]]*+\}', re.DOTALL
-)
+_FLAT = re.compile(rb'\{(?:[^"\\{}\[\]]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[^"\\{}\[\]]*+\}', re.DOTALL)
 """A dictionary of texts and numbers, as most records are."""
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _SCALAR = re.compile(rb'[^\s,\[\]{}":]{1,64}')

@@ -66,7 +66,9 @@ _OF_PEOPLE = ("%m/%d/%Y, %I:%M:%S.%f %p", "%b %d, %Y @ %H:%M:%S.%f")
 """Times in the exports of consoles: Log Analytics, Kibana."""
 
 
-_NAMES = frozenset((*_TEXTS, *_TIMES, *_NODES, *_PROGRAMS, *_LABELS, *(name for pair in _OF_A_CONTAINER for name in pair)))
+_NAMES = frozenset(
+    (*_TEXTS, *_TIMES, *_NODES, *_PROGRAMS, *_LABELS, *(name for pair in _OF_A_CONTAINER for name in pair))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,12 @@ class Wrapping:
             (found for each in labels for name in _known(each).nodes if _NODE.fullmatch(found := _str(each[name]))), ""
         )
         program = next(
-            (found for each in labels for name in _known(each).programs if _PROGRAM.fullmatch(found := _str(each[name]))),
+            (
+                found
+                for each in labels
+                for name in _known(each).programs
+                if _PROGRAM.fullmatch(found := _str(each[name]))
+            ),
             "",
         )
         if program and _str(document.get("_PID")).isdecimal():

@@ -233,10 +233,20 @@ OUT = "Node didn't have enough resource: pods, requested: 1, used: 1, capacity: 
 
 
 def test_a_restart_that_rejects_pods() -> None:
-    events = [event(0, "Starting", "Starting kubelet.", NODE, kind="Node"), event(8, "OutOfpods", OUT)]
-    (rejected,) = found(event_list(events)).values()
+    start = [event(900, "Starting", "Starting kubelet.", NODE, kind="Node"), event(908, "OutOfpods", OUT)]
+    (rejected,) = found(event_list([*pulls("web:1", "web-1", 0, 5), *start])).values()
     assert (rejected.id, rejected.confidence) == ("pod-rejected-at-readmission", Confidence.CERTAIN)
     assert rejected.proposal.endswith("--set maxPods=2")
+
+
+def test_a_pod_that_is_not_known_to_have_run_before_the_start_may_be_new() -> None:
+    """A controller binds pods to a node as soon as it registers, and one of a StatefulSet has the old one's name."""
+    start = [event(900, "Starting", "Starting kubelet.", NODE, kind="Node"), event(908, "OutOfpods", OUT)]
+    bound = event(904, "Scheduled", "Successfully assigned shop/web-1 to " + NODE)
+    for before in ((), (*pulls("web:1", "web-1", 0, 5), bound)):
+        (rejected,) = found(event_list([*before, *start])).values()
+        assert rejected.confidence is Confidence.LIKELY
+        assert "bound to a full node in that time" in rejected.cause
 
 
 def test_a_pod_that_ran_before() -> None:
