@@ -134,7 +134,10 @@ class Record:
     of: Wrapping
 
 
-def records_in(value: object, of: Wrapping = Wrapping(), depth: int = 0) -> Iterator[Record]:
+_NOTHING = Wrapping()
+
+
+def records_in(value: object, of: Wrapping = _NOTHING, depth: int = 0) -> Iterator[Record]:
     """The lines in a value of JSON."""
     if depth > DEEPEST:
         return
