@@ -15,6 +15,7 @@ from rollout.core.text.yaml_source import read_yaml
 from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, MOST_FACTS, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.messages import container_of
 from rollout.features.diagnose.rules.moments import moment
+from rollout.features.diagnose.rules.node_status import is_node, node_facts
 from rollout.features.diagnose.rules.pod_events import event_found, shows_something
 from rollout.features.diagnose.rules.pod_status import pod_facts
 from rollout.features.diagnose.rules.sieve import UnreadLines
@@ -114,7 +115,7 @@ def _yaml_events(pieces: Iterable[bytes]) -> Iterator[str]:
         if line.startswith((b"- ", b"---")) or (block and line[:1] not in b" -\n" and block[0][:1] == b"-"):
             yield from _with_reason(block)
             block = [] if line.startswith(b"---") else [line]
-        elif block or line.startswith((b"apiVersion", b"kind: Event")):
+        elif block or line.startswith((b"apiVersion", b"kind: Event", b"kind: Node")):
             block.append(line)
         if line.startswith(b"items:"):
             block = []
@@ -148,9 +149,11 @@ def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _facts(document: Document, file: str, number: int) -> Iterator[Fact]:
-    """Of an event or a pod, also as a watch wraps them. The items of a list of the API itself have no kind."""
+    """Of an event, a pod or a node, also as a watch wraps them. The items of a list of the API itself have no kind."""
     if "type" in document and isinstance(inner := document.get("object"), dict):
         document = inner
+    if is_node(document):
+        return node_facts(document, file, number)
     is_pod = document.get("kind") == "Pod" or ("kind" not in document and {"spec", "status"} <= set(document))
     return (pod_facts if is_pod else event_facts)(document, file, number)
 

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import AGES, LONGEST_TEXT, Fact, SourceLine
 from rollout.features.diagnose.rules.messages import container_of
+from rollout.features.diagnose.rules.node_status import HEARTBEAT, described
 from rollout.features.diagnose.rules.pod_events import event_found
 
-_HEADER = re.compile(r"\s*(?:NAMESPACE\s+)?LAST SEEN\s.*(?:REASON|TYPE)\s|\s*Type\s+Reason\s+Age\s+From\s+Message")
+_HEADER = re.compile(
+    r"\s*(?:NAMESPACE\s+)?LAST SEEN\s.*(?:REASON|TYPE)\s|\s*Type\s+Reason\s+Age\s+From\s+Message|\s*Type\s+Status\s+LastHeartbeatTime\s"
+)
 _COLUMN = re.compile(r"\S+(?: \S+)*")
 _AGE = re.compile(r"(?P<last>[\dydhms]+)(?: \(x(?P<count>\d+) over (?P<first>[\dydhms]+)\))?")
 _PART = re.compile(r"(\d{1,9})([ydhms])")
@@ -71,6 +74,10 @@ class TableReader:
     def _row(self, number: int, line: str) -> list[Fact] | None:
         if self.columns and _DASHES.fullmatch(line):
             return [] if line.strip() else None
+        if self.columns and self.columns[min(2, len(self.columns) - 1)][0] == HEARTBEAT:
+            where = SourceLine(self.file, number, printable(line, LONGEST_TEXT))
+            words = _GAP.split(line.strip())
+            return list(described(words, self.about.get("Name", ""), where)) if line[:1] in " \t" else None
         cells = self._cells(line) if self.columns else {}
         if cells.get("type") not in _TYPES:
             cells = _loose_cells(line)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from rollout.features.diagnose.rules.facts import BareFact, Kind
-from rollout.features.diagnose.rules.pod_events import event_found, sandbox_image
+from rollout.features.diagnose.rules.pod_events import event_found, not_pulled, sandbox_image
 from rollout.features.diagnose.rules.troubles import (
     LONGEST,
     NOT_KILLED,
@@ -134,6 +134,9 @@ _CHANGED = re.compile(r"Container (?P<container>[\w.-]+) definition changed, wil
 _SYNC = re.compile(
     r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?P<reason>ErrImagePull|ImagePullBackOff|RegistryUnavailable|SignatureValidationFailed): (?P<error>.*)'
 )
+_NOT_ASKED = re.compile(
+    r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?:InvalidImageName|ErrImageNeverPull): '
+)
 _BACK_OFF_IMAGE = re.compile(r'Back-off pulling image [\\"]*(?P<image>[^\\"]+)')
 _OLD_POD = re.compile(r'\("(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\((?P<uid>[\w-]{0,64})')
 _STATUS = re.compile(r"\{Name:(?P<container>[\w.-]+) State:(?:(?!\{Name:).)*?ContainerID:\w+://(?P<id>[0-9a-f]+)")
@@ -211,10 +214,9 @@ def _pods(text: str) -> list[str]:
 
 def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
     """The lines of a kubelet that will not work on pods, or not start."""
-    text = f"{message} {keys.get('err', '')} {keys.get('condition', '')}"
-    if (match := _PLEG.search(text)) and not match["elapsed"].startswith(NEVER):
-        yield BareFact(Kind.PLEG, match.groupdict())
-    yield from (_trouble(trouble) for trouble in troubles_in(keys.get("err", "") or _SKIPPING.sub("", message)))
+    condition = _CONDITION.search(keys.get("condition", "") or message)
+    yield from not_ready(condition["message"] if condition else keys.get("err", "") or _SKIPPING.sub("", message))
+    text = f"{message} {keys.get('err', '')}"
     if _CGROUP in text:
         yield BareFact(Kind.CGROUP_V1, {"error": text[text.index(_CGROUP) :]})
     if message in ("command failed", "Failed to run kubelet"):
@@ -223,12 +225,23 @@ def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.FATAL, {"error": message.partition(": ")[2]})
 
 
+def not_ready(reason: str) -> Iterator[BareFact]:
+    """Why a kubelet does not work on pods, in its own words: of a line, or of its Node's condition."""
+    if (match := _PLEG.search(reason)) and not match["elapsed"].startswith(NEVER):
+        yield BareFact(Kind.PLEG, match.groupdict())
+    yield from (_trouble(trouble) for trouble in troubles_in(reason))
+
+
 def _failed(error: str) -> dict[str, str]:
     """Its first words tell that it is a kubelet's; they are no part of the reason."""
     return {"error": error.removeprefix(_RUN), **({"own": "yes"} if error.startswith(_RUN) else {})}
 
 
 _OLD_SYNC = re.compile(r"Error syncing pod [^ ]{1,64} \(\"[^\"]{1,400}\"\), skipping: ")
+_CONDITION = re.compile(
+    r'(?:Status:False .{0,400}?Message:|"status":"False".{0,400}?"message":")(?P<message>[^{}"]{1,4096})'
+)
+"""Of ``Node became not ready``: as Go prints it, and as JSON from 1.26 on."""
 _SKIPPING = re.compile(r"[Ss]kipping pod synchronization - ")
 _EXITED = re.compile(r"(?:Shutdown request received: )?\"?kubelet (?:exited|panic): (?P<error>.+)")
 _RUN = "failed to run Kubelet: "
@@ -243,6 +256,11 @@ def _exited(message: str, _keys: Fields) -> Iterator[BareFact]:
     if _CGROUP in error:
         yield BareFact(Kind.CGROUP_V1, {"error": error[error.index(_CGROUP) :]})
     yield BareFact(Kind.FATAL, {"error": error})
+
+
+def _plain_quotes(text: str) -> str:
+    """Without the backslashes of texts in texts."""
+    return re.sub(r'(?<!\\)\\{1,64}"', '"', text)
 
 
 _HOLDING = ("CreatePodSandbox", "unmounted volumes", "unattached volumes")
@@ -262,7 +280,13 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
         return
     match = _SYNC.search(error)
     if match is None:
-        if pause := sandbox_image(re.sub(r'(?<!\\)\\{1,64}"', '"', _OLD_SYNC.sub("", error)[:LONGEST])):
+        if not_asked := _NOT_ASKED.search(error):
+            why = not_pulled(_plain_quotes(error[not_asked.end() :][:LONGEST]))
+            yield from (
+                [BareFact(Kind.PULL_FAILED, {"pod": pod, "container": not_asked["container"], **why})] if why else ()
+            )
+            return
+        if pause := sandbox_image(_plain_quotes(_OLD_SYNC.sub("", error)[:LONGEST])):
             yield BareFact(Kind.PULL_FAILED, {"pod": pod, "container": "", **pause})
         if any(word in error for word in _HOLDING):
             yield BareFact(Kind.HELD, {"pod": pod})
@@ -495,6 +519,8 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
         "ErrImagePull",
         "RegistryUnavailable",
         "SignatureValidationFailed",
+        "InvalidImageName",
+        "ErrImageNeverPull",
         *_HOLDING,
         "KillContainerError",
         "KillPodSandboxError",

@@ -16,7 +16,7 @@ _PULLING = re.compile(r'[Pp]ulling image "(?P<image>[^"]+)"')
 _FAILED = re.compile(r'Failed to pull image "(?P<image>[^"]+)": (?P<error>.*)', re.DOTALL)
 _BACK_OFF = re.compile(r'Back-off pulling image "(?P<image>[^"]+)"')
 _NO_NAME = re.compile(
-    r'Failed to apply default image tag "(?P<image>[^"]{1,512})": (?P<error>couldn\'t parse image (?:name|reference) "[^"]{1,512}": invalid reference format.*)',
+    r'[Ff]ailed to apply default image tag "(?P<image>[^"]{1,512})": (?P<error>couldn\'t parse image (?:name|reference) "[^"]{1,512}": invalid reference format.*)',
     re.DOTALL,
 )
 _NEVER = re.compile(r'Container image "(?P<image>[^"]{1,512})" (?P<error>is not present with pull policy of Never)')
@@ -67,6 +67,12 @@ _SANDBOX_IMAGE = re.compile(
     r"(?:failed to get sandbox image |failed pulling image )(?P<image>\"[^\"]{1,512}\"): (?P<error>.{1,4096})",
     re.DOTALL,
 )
+
+
+def not_pulled(message: str) -> dict[str, str] | None:
+    """The image that a kubelet did not ask the runtime for, and why: its name is none, or its pod forbids the pull."""
+    match = _NO_NAME.search(message) or _NEVER.search(message)
+    return {**match.groupdict(), "error": match["error"].rstrip('"')} if match else None
 
 
 def sandbox_image(error: str) -> dict[str, str] | None:

@@ -12,9 +12,13 @@ from typing import Any
 from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, BareFact, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.moments import moment
-from rollout.features.diagnose.rules.pod_events import is_rejection
+from rollout.features.diagnose.rules.pod_events import is_rejection, not_pulled
 from rollout.features.diagnose.rules.troubles import troubles_in
 
+NOT_ASKED = ("InvalidImageName", "ErrImageNeverPull")
+"""Reasons of a container of which the kubelet does not ask the runtime for the image."""
+FAILED = ("ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed", "ImageInspectError")
+"""Reasons of a container whose image could not be had, with the runtime's error."""
 Document = Mapping[str, Any]
 NOT_STARTED = ("ContainerCreating", "PodInitializing")
 """Reasons of a container that may still lack its image."""
@@ -110,7 +114,9 @@ def _waits(about: Mapping[str, str], placed: float | None, waiting: Document) ->
         for trouble in troubles_in(message):
             fields = {**trouble.fields, "by": "status", "pod": about["pod"], "cid": "", "reason": reason}
             yield None, BareFact(Kind.TROUBLE, {**fields, "container": about["container"], "error": message})
-    elif reason == "ErrImagePull":
+    elif reason in NOT_ASKED and (why := not_pulled(message)):
+        yield None, BareFact(Kind.PULL_FAILED, {**about, **why})
+    elif reason in FAILED:
         yield None, BareFact(Kind.PULL_FAILED, {**about, "error": message})
     elif reason == "ImagePullBackOff":
         yield None, BareFact(Kind.BACK_OFF, about)
@@ -131,7 +137,7 @@ _TOLD = {
     Kind.ACCEPTED: "deletion accepted, grace period {grace} s",
     Kind.REJECTED: "rejected: {reason}: {message}",
     Kind.WAITING: "container {container} waits: {reason}, image {image}",
-    Kind.PULL_FAILED: "container {container} waits: ErrImagePull, image {image}: {error}",
+    Kind.PULL_FAILED: "container {container} waits for image {image}: {error}",
     Kind.TROUBLE: "container {container} waits: {reason}: {error}",
     Kind.BACK_OFF: "container {container} waits: ImagePullBackOff, image {image}",
     Kind.ENDED: "container {container} ended with status {status}",

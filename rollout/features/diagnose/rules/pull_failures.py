@@ -400,6 +400,23 @@ def _failed(facts: Facts) -> Iterator[_Failed]:
         left = [fact for fact in errors if had.after(fact) is None]
         if left:
             yield _Failed(names[name], (), tuple(left))
+    yield from _without_image(facts, had)
+
+
+def _without_image(facts: Facts, had: _Had) -> Iterator[_Failed]:
+    """Failures of which the kubelet's line names the pod alone, on nodes where no other line names an image that failed."""
+    told = {
+        fact.node
+        for fact in facts.of(Kind.PULL_FAILED, Kind.RUNTIME_ENDED, Kind.BACK_OFF)
+        if fact["image"] and (fact["error"] or fact.kind is Kind.BACK_OFF)
+    }
+    by_cause: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    last = {(fact.node, fact["pod"], fact["container"]): fact for fact in facts.of(Kind.PULL_FAILED) if fact["pod"]}
+    for fact in last.values():
+        if not fact["image"] and fact.node not in told and "" not in told and had.after(fact) is None:
+            by_cause[fact.node, read_error(fact["error"]).cause or fact["error"]].append(fact)
+    for errors in by_cause.values():
+        yield _Failed("", (), tuple(errors))
 
 
 def _of_runtime(facts: Facts, wanted: set[str]) -> dict[str, list[Fact]]:

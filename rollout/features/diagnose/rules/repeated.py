@@ -134,6 +134,7 @@ class _Ends:
         return [fact for fact in self._answers if fact.clock == clock and fact.node in ("", node)]
 
 
+_ONCE = "whether it is reported again: one report is also that of a kubelet which itself stood still for 30 s, on a node without CPU time or a machine that was paused"
 _LAST_ONLY = "events or the kubelet's log of the pod: its status has the last try only, and the next one may succeed"
 
 
@@ -214,11 +215,18 @@ def _runtime(facts: Facts, ends: _Ends, node: str, clock: str, lines: Sequence[F
             ended = _end_of(runs[-1], answers)
             if ended:
                 cause = f"{_until(ended)}{cause} It answered at {clock_text(_at(ended))}."
-            sure = Confidence.LIKELY if by in ("late", "status") else Confidence.CERTAIN
+            once = by == "kubelet" and len(lines) == lines[0].times == 1 and not _hangs(facts, node, clock)
+            sure = Confidence.LIKELY if once or by in ("late", "status") else Confidence.CERTAIN
             later = [*(later[0] for later in runs[at + 1 :]), *([ended] if ended else [])]
             shown = proof([*([opened] if opened else []), *run, *later])
-            yield Finding(RUNTIME, sure, nodes_of(run), since(run), cause, shown, fetch_next=texts.fetch)
+            fetch = f"{_ONCE}; {texts.fetch}" if once else texts.fetch
+            yield Finding(RUNTIME, sure, nodes_of(run), since(run), cause, shown, fetch_next=fetch)
             return
+
+
+def _hangs(facts: Facts, node: str, clock: str) -> bool:
+    """Whether the kubelet also says for how long the runtime has not listed its containers."""
+    return any(fact.node in ("", node) and fact.clock == clock for fact in facts.of(Kind.PLEG))
 
 
 def _runs(lines: Sequence[Fact], breaks: Sequence[float], apart: float = APART) -> Iterator[list[Fact]]:

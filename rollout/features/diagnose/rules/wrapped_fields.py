@@ -90,8 +90,11 @@ def _known(document: Mapping[str, Any]) -> _Names:
 @lru_cache(maxsize=1024)
 def _names_in(names: frozenset[str]) -> _Names:
     """The dictionaries of one file have few sets of these names."""
-    kinds = (tuple(name for name in every if name in names) for every in (_TEXTS, _TIMES, _NODES, _PROGRAMS, _LABELS))
-    return _Names(*kinds, of_container=any(names.issuperset(pair) for pair in _OF_A_CONTAINER))
+    texts, times, nodes, programs, labels = (
+        tuple(name for name in every if name in names) for every in (_TEXTS, _TIMES, _NODES, _PROGRAMS, _LABELS)
+    )
+    of_container = any(names.issuperset(pair) for pair in _OF_A_CONTAINER)
+    return _Names(texts, times, nodes, programs, labels, of_container)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ def test_each_case_has_a_source_a_kind_and_a_name_of_its_own() -> None:
 
 def test_a_label_is_not_met_by_another_word_or_a_surer_grade() -> None:
     """The reader itself: a case with the right id and a wrong word, and one that is surer than its label allows."""
-    told = '--- a.log\nE1120 09:00:00.000000 3033 kubelet.go:1] "Skipping pod synchronization" err="container runtime is down"\n'
+    line = 'E1120 09:00:0{}.000000 3033 kubelet.go:1] "Skipping pod synchronization" err="container runtime is down"\n'
+    told = f"--- a.log\n{line.format(0)}{line.format(5)}"
     for label, good in (
         ("runtime-down | does not answer", True),
         ("runtime-down | socket; does not answer", True),

@@ -26,7 +26,7 @@ START = (
     '"Skipping pod synchronization" err="[container runtime status check may not have completed yet, PLEG is not healthy: pleg has yet to be successful]"',
     f'"Attempting to register node" node="{NODE}"',
     f'"Successfully registered node" node="{NODE}"',
-    f'"Node became not ready" node="{NODE}" condition={{"type":"Ready","status":"False","reason":"KubeletNotReady","message":"container runtime is down"}}',
+    f'"Node became not ready" node="{NODE}" condition={{"type":"Ready","status":"False","reason":"KubeletNotReady","message":"[container runtime status check may not have completed yet, PLEG is not healthy: pleg has yet to be successful]"}}',
     '"Started kubelet"',
 )
 

@@ -12,8 +12,8 @@ from tests.features.diagnose.rules.test_each_finding import AWAY, RESERVED, UNMO
 
 def test_a_runtime_that_is_down_is_shown_with_the_pull_that_was_under_way() -> None:
     pull = 'Aug 11 10:00:00 n1 containerd[1]: time="2026-08-11T10:00:00Z" level=info msg="PullImage \\"reg.example/base:2\\""'
-    down = 'Aug 11 10:06:00 n1 kubelet[2]: E0811 10:06:00.000000       2 kubelet.go:2034] "Skipping pod synchronization" err="container runtime is down"'
-    finding = found(lines(pull, down))["runtime-down"]
+    down = 'Aug 11 10:06:0{0} n1 kubelet[2]: E0811 10:06:0{0}.000000       2 kubelet.go:2034] "Skipping pod synchronization" err="container runtime is down"'
+    finding = found(lines(pull, down.format(0), down.format(5)))["runtime-down"]
     assert (finding.confidence, finding.nodes) == (Confidence.CERTAIN, ("n1",))
     assert "The pull of reg.example/base:2 was under way then." in finding.cause
 
