@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rollout.core.text.nodesets import fold, is_name
+from rollout.core.text.terminal import counted
 from rollout.features.diagnose.rules.clocks import aligned, named
 from rollout.features.diagnose.rules.endings import ending_findings
 from rollout.features.diagnose.rules.facts import Facts, Kind
@@ -114,6 +116,7 @@ def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReadi
             ),
             *_hidden_by_others(findings, without),
         )
+    findings = tuple(_of_several_nodes(findings, facts))
     left_out = facts.left_out + sum(reading.left_out for reading in readings)
     if left_out:
         notes = (*notes, f"{left_out} older facts were not used: only the newest {facts.most} of a kind are")
@@ -145,6 +148,24 @@ OF_OTHERS = (
     "whether the kubelet printed these lines: they stand inside a message that prints a text of a pod with its line ends, "
     "so the author of the pod may have written them; `kubectl get events` or the next occurrence shows it"
 )
+
+
+def _of_several_nodes(findings: Iterable[Finding], facts: Facts) -> Iterator[Finding]:
+    """A file of several nodes may have lines that do not name theirs: what they show together proves nothing of one node."""
+    names: dict[str, set[str]] = defaultdict(set)
+    for fact in facts.of(Kind.NODE):
+        names[fact.where.file].add(fact.node)
+    for finding in findings:
+        files = [where.file for where in finding.evidence if len(names.get(where.file, ())) > 1]
+        if finding.confidence is Confidence.CERTAIN and files and not all(finding.nodes or ("",)):
+            told = f"of which node each of these lines is: {files[0]} has lines of {counted(len(names[files[0]]), 'node')}, and these do not name theirs"
+            yield replace(
+                finding,
+                confidence=Confidence.LIKELY,
+                fetch_next=f"{told}{finding.fetch_next and f'; {finding.fetch_next}'}",
+            )
+        else:
+            yield finding
 
 
 HIDDEN = (

@@ -320,6 +320,14 @@ def _twice(facts: Facts) -> Iterator[Finding]:
     stops: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.KILL, Kind.KILLED):
         stops[fact.clock, fact["id"]].append(fact)
+    ended: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for fact in facts.of(Kind.HOOK_DONE):
+        ended[fact.clock, fact["id"]].append(_at(fact))
+    announced = any(
+        0 <= _at(runs[0]) - _at(kill) <= ANNOUNCED
+        for key, runs in hooks.items()
+        if (kill := next((fact for fact in stops[key] if fact.kind is Kind.KILL), None))
+    )
     for (clock, id_), requested in hooks.items():
         stopped = next((_at(fact) for fact in stops[clock, id_] if fact.kind is Kind.KILLED), float("inf"))
         runs = [run for run in requested if _at(run) <= stopped]  # a stopped container runs no hook
@@ -334,8 +342,10 @@ def _twice(facts: Facts) -> Iterator[Finding]:
             f"the preStop hook of container {name} ran {len(runs)} times in one end of its pod, "
             f"{seconds_text(span[1] - span[0])} apart. Each run uses up the same grace period."
         )
-        kills = (_at(fact) for fact in stops[clock, id_] if fact.kind is Kind.KILL)
-        begun_anew = any(span[0] < at < span[1] - ANNOUNCED for at in kills)
+        kills = [_at(fact) for fact in stops[clock, id_] if fact.kind is Kind.KILL]
+        done = min((at for at in ended[clock, id_] if at >= span[0]), default=float("inf"))
+        last = span[1] - ANNOUNCED if announced else span[1]
+        begun_anew = any(span[0] < at < span[1] - ANNOUNCED or done <= at < last for at in kills)
         yield Finding(
             "prestop-twice", Confidence.CERTAIN, nodes_of(runs), since(runs), cause, proof(runs),
             fetch_next=_ENDED_TWICE if begun_anew else _SIDECAR_PATCH,

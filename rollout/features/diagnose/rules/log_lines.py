@@ -21,7 +21,7 @@ from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import LONGEST_TEXT, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.messages import QPS, found_in
 from rollout.features.diagnose.rules.moments import moment
-from rollout.features.diagnose.rules.programs import KUBELET, PROGRAM_FIELDS, has_own_words, is_kubelet, may_show
+from rollout.features.diagnose.rules.programs import PROGRAM_FIELDS, has_own_words, is_kubelet, may_show
 from rollout.features.diagnose.rules.sieve import CUT, JOURNAL, OF_K0S, QUOTED, Kept, UnreadLines, label_of, text_of
 from rollout.features.diagnose.rules.wrapped_fields import as_logrus
 
@@ -35,6 +35,7 @@ _JOURNAL = re.compile(JOURNAL, re.ASCII)
 _LOGRUS = re.compile(r'time="(?P<time>[^"]+)" level=(?P<level>\w+) msg=(?P<msg>"(?:[^"\\]|\\.)*"|\S+)(?P<rest>.*)')
 _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
 _CUT = re.compile(CUT.pattern.decode())
+_OF_K0S = re.compile(OF_K0S)
 _PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|&?\{[^}]{0,4096}\}|\[[^\]]{0,4096}\]|\S*)')
 
 _MICROSECONDS = re.compile(r'"__REALTIME_TIMESTAMP" ?: ?"(\d{10,17})"|"ts" ?: ?(\d{10,16})')
@@ -44,6 +45,8 @@ _OWN_MESSAGES = ("Failed to run kubelet",)
 _OWN_BEGINS = ("failed to run Kubelet: ", "Failed to run kubelet: ", "Error: failed to parse kubelet flag")
 _OF_LOGRUS = {"error": "error", "host": "host", "version": "version", "id": "request"}
 """Keys of a line → fields of its fact, where the message itself has no such field."""
+_MOST_PROCESSES = 10_000
+"""Processes of one file of which the nodes are remembered."""
 _ZONES = 900.0
 """Seconds: time zones, and dates of other years, differ by multiples of a quarter of an hour."""
 
@@ -78,6 +81,8 @@ class LogReader:
     unread: UnreadLines = field(default_factory=UnreadLines)
     years: set[int] = field(default_factory=set)
     latest: Fact | None = None
+    _nodes: dict[str, str] = field(default_factory=dict)
+    """Process → the node that it registered, for lines without one; ``""``: several did."""
     _midnight: float | None = None
 
     def line(self, number: int, midnight: float | None, content: bytes) -> Iterator[Fact]:
@@ -152,10 +157,9 @@ class LogReader:
         elif logrus := _LOGRUS.match(rest):
             own = moment(logrus["time"])
             head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
-            if OF_K0S.decode() in logrus["rest"]:
-                yield from self._rest(
-                    replace(head, known=True, programs=(KUBELET,)), number, unquoted(logrus["msg"]), line
-                )
+            if component := _OF_K0S.search(logrus["rest"]):
+                inner = replace(head, known=True, programs=(component[1],))
+                yield from self._rest(inner, number, unquoted(logrus["msg"]), line)
                 return
             keys = keys_of(logrus["rest"])
             for fact in self._found(head, number, unquoted(logrus["msg"]), None, line):
@@ -220,7 +224,9 @@ class LogReader:
         for found in found_in(message, keys):
             if not may_show(found.kind, head.programs):
                 continue
-            node = head.node or found.fields.get("node", "")
+            node = head.node or found.fields.get("node", "") or self._nodes.get(head.pid, "")
+            if found.kind is Kind.NODE and head.pid and len(self._nodes) < _MOST_PROCESSES:
+                self._nodes[head.pid] = node if self._nodes.setdefault(head.pid, node) == node else ""
             fields = {name: sys.intern(text) for name, text in found.fields.items()}
             if found.kind is Kind.FATAL:
                 fields = _origin(head, message, found.fields.get("error", "")) | fields
@@ -230,7 +236,14 @@ class LogReader:
         if head.fatal and head.kubelet is not False:
             error = printable(message, 300)
             origin = _origin(head, message, error)
-            yield Fact(Kind.FATAL, head.at, head.node, self.file, where, {"error": error, **origin})
+            yield Fact(
+                Kind.FATAL,
+                head.at,
+                head.node or self._nodes.get(head.pid, ""),
+                self.file,
+                where,
+                {"error": error, **origin},
+            )
 
 
 def _origin(head: _Head, message: str, error: str) -> dict[str, str]:

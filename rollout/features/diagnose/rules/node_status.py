@@ -1,7 +1,7 @@
 """A Node of the API as facts: why its kubelet says that it is not ready. As an object, and as ``kubectl describe`` prints it.
 
 The kubelet writes the message of the condition at each heartbeat, by its own checks (pkg/kubelet/nodestatus/setters.go,
-``ReadyCondition``). A Node whose kubelet is silent has a message of the control plane, which shows nothing here.
+``ReadyCondition``). Where the kubelet is silent, the control plane writes a message of its own, and that shows nothing here.
 """
 
 from __future__ import annotations

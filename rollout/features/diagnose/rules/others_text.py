@@ -32,7 +32,7 @@ _OUTPUT = re.compile(
     rb'probe for \\?"[^"]*" (?:failed|errored)|Event\(v1\.ObjectReference\{'
     rb".{0,2000}?\}\): type: '\w{1,20}' reason: '(?:Unhealthy|ProbeWarning|Failed\w{0,40})'"
 )
-_PREFIX = re.compile(rb"(?![\s{])[^\[{]{0,40}?\b(\d\d):(\d\d):(\d\d)\S* \S+ ([\w.@/()-]+?(?:\[\d+\])?): ")
+_PREFIX = re.compile(rb"(?![\s{])[^\[{]{0,40}?\b(\d\d):(\d\d):(\d\d)\S* \S+ ([\w.@/()+-]+?(?:\[\d+\])?): ")
 _MESSAGE = re.compile(rb'"MESSAGE"\s*:\s*(?:"((?:[^"\\]|\\.)*+)|(\[[\d,\s]*+)|(null))')
 _MICROSECONDS = re.compile(rb'"__REALTIME_TIMESTAMP"\s*:\s*"(\d{7,20})"')
 _PROCESS = re.compile(rb'"_PID"\s*:\s*"(\d+)"')

@@ -18,7 +18,7 @@ from rollout.features.diagnose.rules.troubles import troubles_in
 NOT_ASKED = ("InvalidImageName", "ErrImageNeverPull")
 """Reasons of a container of which the kubelet does not ask the runtime for the image."""
 FAILED = ("ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed", "ImageInspectError")
-"""Reasons of a container whose image could not be had, with the runtime's error."""
+"""Reasons of a container that lacks its image, with the runtime's error."""
 Document = Mapping[str, Any]
 NOT_STARTED = ("ContainerCreating", "PodInitializing")
 """Reasons of a container that may still lack its image."""

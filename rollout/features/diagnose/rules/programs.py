@@ -12,14 +12,13 @@ OF_KUBELETS = frozenset({Kind.FATAL, Kind.START, Kind.ERROR, Kind.FLAG, Kind.NOD
 """What a line of another program does not show, whatever its words."""
 OF_KUBELETS_AND_RUNTIMES = frozenset({Kind.TROUBLE})
 """What a runtime reports of itself too. Other clients of a runtime, such as ``crictl``, print the kubelet's lines about its calls."""
-KUBELET = "kubelet"
 PROGRAM_FIELDS = ("SYSLOG_IDENTIFIER", "_COMM", "_SYSTEMD_UNIT")
 """Fields of journald that name the program of a line."""
 _RUNTIMES = frozenset(name for daemon in DAEMONS for name in (daemon.name, daemon.program))
 _KUBELET = re.compile(
-    r"(?:kubelet|kubelet-wrapper|k3s|k3s-agent|k3s-server|rke2|rke2-agent|rke2-server|kubelite|k0s|k0sworker|k0scontroller)"
+    r"(?:kubelet|kubelet-wrapper|k3s|k3s-agent|k3s-server|rke2|rke2-agent|rke2-server|kubelite|k0s(?:-v\d[\w.+-]{0,60})?|k0sworker|k0scontroller)"
 )
-_UNIT = re.compile(r"\(?(?:[\w.@\\-]{0,80}/){0,20}(?:snap\.)?(?P<name>[\w.@-]{1,80}?)(?:\.service|\.exe|\.sh)?\)?")
+_UNIT = re.compile(r"\(?(?:[\w.@\\-]{0,80}/){0,20}(?:snap\.)?(?P<name>[\w.@+-]{1,80}?)(?:\.service|\.exe|\.sh)?\)?")
 _RUNS_ANY = re.compile(
     r"-|\(?(?:/[\w.-]{1,40}){0,9}/?(?:ba|da|)sh\)?|env|sudo|docker|podman|nerdctl|rkt|runc|hyperkube|unknown|root"
 )

@@ -42,7 +42,7 @@ JOURNAL = (
     r" (?P<time>\d\d:\d\d:\d\d(?:\.\d+)?)"
     r"|(?:\S{1,12} )?(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)(?: (?:[A-Z]{2,5}|(?P<zone>[+-]\d{2,4})))?|(?P<unix>\d{10}\.\d+)"
     r"|\[ {0,12}\d{1,12}\.\d{1,9}[ \d.<>]{0,40}\])"
-    r" (?P<node>\S+) (?P<program>[\w.@/()\\-]+?)(?:\[\d+\])?: "
+    r" (?P<node>\S+) (?P<program>[\w.@/()\\+-]+?)(?:\[\d+\])?: "
 )
 """The prefix of journald: the day stands before or behind the month, which may be of any language."""
 _JOURNAL = re.compile(JOURNAL.replace("[月월]", "(?:月|월)").encode())
@@ -55,8 +55,9 @@ _OF_A_FILE = re.compile(
     rb"(?:-- (?:Logs begin|Journal begins) at .{1,60}, ends? at \D{1,12}|Log file created at: )(\d{4})[-/](\d\d)[-/](\d\d) "
 )
 """What journalctl and klog write at the beginning of a file: the only date with a year in it."""
-OF_K0S = b" component=kubelet"
-"""k0s puts each line of its kubelet into the message of one of its own."""
+OF_K0S = r" component=(kubelet|containerd)\b"
+"""k0s puts each line of its kubelet and its runtime into the message of one of its own."""
+_OF_K0S = re.compile(OF_K0S.encode())
 _QUOTES = re.compile(rb'\\{1,8}"')
 _JSON_MESSAGE = re.compile(rb'"(msg|MESSAGE)" ?: ?"')
 _WRITER = re.compile(rf'"(_HOSTNAME|{"|".join(PROGRAM_FIELDS)})" ?: ?"([^"\\]{{0,255}})"'.encode())
@@ -345,8 +346,9 @@ class Sieve:
                 year, month, day = map(int, logrus["date"].split(b"-"))
                 self._dated = year, (month, day)
                 self._set_year()
-            if OF_K0S in line and (klog := _KLOG.match(line, logrus.end() + 1)):
-                return self._klog(_QUOTES.sub(b'"', line), klog)
+            if _OF_K0S.search(line, logrus.end()):
+                self.read -= 1
+                return self._message(number, _QUOTES.sub(b'"', line[logrus.end() + 1 :]), 0, known=True)
             return label_of(line, logrus.end())
         if known and line.startswith(b"{", start):
             return self._json(number, line, start)

@@ -59,7 +59,7 @@ _OF_A_CONTAINER = (
 )
 """Labels of the output of a container, which its author wrote."""
 _NODE = re.compile(r"[A-Za-z\d][\w.-]{0,252}")
-_PROGRAM = re.compile(r"[\w.@/()-]{1,80}")
+_PROGRAM = re.compile(r"[\w.@/()+-]{1,80}")
 _NAME = re.compile(r"[\w.-]{1,60}")
 _NUMBER = re.compile(r"\d{9,20}(?:\.\d{1,9})?")
 _OF_PEOPLE = ("%m/%d/%Y, %I:%M:%S.%f %p", "%b %d, %Y @ %H:%M:%S.%f")

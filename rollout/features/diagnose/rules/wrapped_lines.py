@@ -45,7 +45,7 @@ _JOURNAL = re.compile(JOURNAL, re.ASCII)
 _TEXT_OF_JOURNALD = re.compile(rb'"MESSAGE" ?: ?"')
 _LABEL_OF_NODE = re.compile(r'(?:hostname|host|node_name|nodename|node|instance)="([A-Za-z\d][\w.-]{0,252})"')
 _LABEL_OF_POD = re.compile(r'(?:pod|pod_name)="')
-_LABEL_OF_UNIT = re.compile(r'(?:syslog_identifier|unit|systemd_unit)="([\w.@/()-]{1,80})"')
+_LABEL_OF_UNIT = re.compile(r'(?:syslog_identifier|unit|systemd_unit)="([\w.@/()+-]{1,80})"')
 
 
 MAY_BE_WRAPPED = re.compile(

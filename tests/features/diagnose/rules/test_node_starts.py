@@ -10,6 +10,7 @@ from rollout.features.diagnose.rules.finding import Confidence
 from tests.features.diagnose.rules.logs import (
     BEGIN,
     NODE,
+    diagnosis,
     event,
     event_list,
     found,
@@ -315,3 +316,22 @@ def test_a_loop_that_is_over_is_told_as_past() -> None:
     assert "It runs again" in past.cause
     (now,) = found(lines(*ends, registered, *(klog(at, bad, "E", "run.go:74") for at in (400, 412, 424)))).values()
     assert "does not start" in now.cause
+
+
+def test_the_process_tells_the_node_where_the_lines_of_several_nodes_do_not() -> None:
+    def ends(pids: tuple[int, int]) -> str:
+        text = []
+        for at in (0, 20, 40):
+            for pid, name in zip(pids, ("n-1", "n-2"), strict=True):
+                text.append(klog(at, f'"Attempting to register node" node="{name}"').replace("   3033", f"{pid:7}"))
+                error = "swap is on" if name == "n-1" else "disk is full"
+                bad = f'"command failed" err="failed to run Kubelet: {error}"'
+                text.append(klog(at + 1, bad, "E", "run.go:74").replace("   3033", f"{pid:7}"))
+        return lines(*text)
+
+    loops = [each for each in diagnosis(ends((101, 201))).findings if each.id == "kubelet-crash-loop"]
+    assert {each.nodes: each.confidence for each in loops} == {
+        ("n-1",): Confidence.CERTAIN,
+        ("n-2",): Confidence.CERTAIN,
+    }
+    assert all(each.confidence is not Confidence.CERTAIN for each in diagnosis(ends((1, 1))).findings)
