@@ -345,7 +345,8 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         kills = [_at(fact) for fact in stops[clock, id_] if fact.kind is Kind.KILL]
         done = min((at for at in ended[clock, id_] if at >= span[0]), default=float("inf"))
         last = span[1] - ANNOUNCED if announced else span[1]
-        begun_anew = any(span[0] < at < span[1] - ANNOUNCED or done <= at < last for at in kills)
+        side_by_side = _at(runs[1]) < done < float("inf")
+        begun_anew = side_by_side or any(span[0] < at < span[1] - ANNOUNCED or done <= at < last for at in kills)
         yield Finding(
             "prestop-twice", Confidence.CERTAIN, nodes_of(runs), since(runs), cause, proof(runs),
             fetch_next=_ENDED_TWICE if begun_anew else _SIDECAR_PATCH,

@@ -174,6 +174,21 @@ def test_a_hook_behind_the_sigterm_of_the_first_is_of_an_end_that_began_again() 
     assert twice.fetch_next.startswith("nothing: the kubelet began to end the container again")
 
 
+def test_two_runs_of_one_hook_side_by_side_are_of_two_ends() -> None:
+    """A real 1.20.2 again. The patch for sidecars runs the second when the first is over."""
+    steps = (
+        (0, "delete"),
+        (0.1, "hook"),
+        (0.9, "hook"),
+        (1.1, "hook done"),
+        (1.1, "kill 29"),
+        (1.9, "hook done"),
+        (2.2, "gone"),
+    )
+    (twice,) = found(ending(*steps)).values()
+    assert twice.fetch_next.startswith("nothing: the kubelet began to end the container again")
+
+
 def test_a_hook_that_runs_twice_in_keys() -> None:
     steps = (
         (0, "delete"),
