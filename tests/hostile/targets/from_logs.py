@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rollout.features.diagnose.rules.diagnosis import diagnosed
 from rollout.features.diagnose.rules.facts import Facts
 from rollout.features.diagnose.rules.finding import ProposalTarget
-from rollout.features.diagnose.rules.node_journals import journal_of
+from rollout.features.diagnose.rules.node_journals import journal_of, with_log
 from rollout.features.diagnose.rules.reading import PIECE, FileReading
 from rollout.features.diagnose.words.diagnosis_text import diagnosis_lines
 from tests.features.diagnose.rules.logs import BEGIN, NODE, event, event_list, journal, klog, lines, logrus
@@ -62,13 +62,14 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 def _diagnosed(data: bytes) -> tuple[str, ...]:
-    """What people see of a file, and of the same bytes as a node's journal."""
+    """What people see of a file, and of the same bytes as a node's journal and as a log file beside it."""
     facts = Facts()
     reading = FileReading("a.log")
     for fact in reading.of(_pieces(data), BEGIN):
         facts.add(fact)
     said = tuple(diagnosis_lines(diagnosed(facts, ProposalTarget("rno", None), [reading])))
     found = journal_of(NODE, data + b"\n-- journalctl ended 0\n", "", BEGIN)
+    with_log(found, "/x.log", data + b"\n-- log ended 0 +0200\n", BEGIN, 0.0, BEGIN.timestamp())
     return *(line for line in said if len(line) <= LONGEST_LINE), *found.reading.notes
 
 
