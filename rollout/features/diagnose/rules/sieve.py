@@ -19,6 +19,7 @@ from rollout.features.diagnose.rules.facts import MOST_FACTS, SourceLine
 from rollout.features.diagnose.rules.messages import KEY, WANTED
 from rollout.features.diagnose.rules.months import month_of
 from rollout.features.diagnose.rules.programs import PROGRAM_FIELDS, is_kubelet
+from rollout.kubelet.runtimes.known import DAEMONS
 
 SHOWN = 3
 """Unreadable lines of a file that are shown; all are counted."""
@@ -55,7 +56,7 @@ _OF_A_FILE = re.compile(
     rb"(?:-- (?:Logs begin|Journal begins) at .{1,60}, ends? at \D{1,12}|Log file created at: )(\d{4})[-/](\d\d)[-/](\d\d) "
 )
 """What journalctl and klog write at the beginning of a file: the only date with a year in it."""
-OF_K0S = r" component=(kubelet|containerd)\b"
+OF_K0S = rf" component=({'|'.join(('kubelet', *(daemon.program for daemon in DAEMONS if daemon.embedded_log)))})\b"
 """k0s puts each line of its kubelet and its runtime into the message of one of its own."""
 _OF_K0S = re.compile(OF_K0S.encode())
 _QUOTES = re.compile(rb'\\{1,8}"')
