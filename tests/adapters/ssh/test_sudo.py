@@ -92,6 +92,17 @@ def test_where_sudo_asks_nothing_no_password_is_sent(server: Sshd, user: User) -
     assert (answer.status, answer.stdout, answer.stderr) == (0, b"input", b"")
 
 
+@pytest.mark.parametrize("asks", [False, True])
+def test_the_smallest_rule_of_the_page_is_enough(server: Sshd, user: User, asks: bool) -> None:
+    page = (ROOT / "docs/ways-in.md").read_text()
+    rules = page.partition("```sudoers\n")[2].partition("```")[0].replace("sre", "{user}")
+    assert "NOPASSWD" in rules
+    user.sudoers(*(rules.replace(" NOPASSWD:", "") if asks else rules).splitlines())
+    command = agent_call.status(agent_program(), sudo=True, deadline=600)
+    with knowing(server, PASSWORD if asks else None) as nodes:
+        assert parse_report("n1", "status", nodes.run(target(), command), 0).outcome is Outcome.DONE
+
+
 def test_a_lecture_and_insults_before_the_question(server: Sshd, user: User) -> None:
     user.sudoers("Defaults:{user} lecture=always, insults", "{user} ALL=(ALL) ALL")
     with knowing(server) as nodes:
