@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rollout.app.following import attendance
 from rollout.app.live_run import LiveRuns
+from rollout.app.owned import owned_in
 from rollout.core.presentation.metrics import MeasuredRun, Unreadable
 from rollout.errors import StateError
 
@@ -23,4 +24,5 @@ def measured_runs(runs: LiveRuns) -> Iterator[MeasuredRun | Unreadable]:
             yield Unreadable(cluster)
             continue
         found = attendance(journal, cluster, header.run)
-        yield MeasuredRun(story.state, found, header.at, story.ended)
+        owned = owned_in(journal, cluster)
+        yield MeasuredRun(story.state, found, header.at, story.ended, owned.compared if owned is not None else None)

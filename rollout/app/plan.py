@@ -8,7 +8,7 @@ from rollout.app.impact import ChangeImpact, Foresight
 from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Node, Role
-from rollout.core.model.plan import ExcludedNode, Plan, Remark, Standing
+from rollout.core.model.plan import ExcludedNode, Plan, Remark, Standing, WantedSetting
 from rollout.core.model.playbook import Policy, RevertTimes
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.settings import Setting
@@ -45,12 +45,13 @@ def build_plan(
     assumed: int | None = None,
     trace: Keep = keep_nothing,
     own: tuple[Defect, ...] = (),
+    wanted: tuple[WantedSetting, ...] = (),
 ) -> Plan:
     """The plan for the selected nodes (names of the inventory). Mistakes in settings are one ``InputError``.
 
     ``assumed``: kubelets newer than every known one are treated as this minor (37 is 1.37); ``None``: they are refused.
     ``trace`` stores the trace of an error inside rollout with one node, and returns where. ``own``: known defects of the
-    project.
+    project. ``wanted``: the settings as the plan records them.
     """
     _check_fleet(inventory, fleet, selection)
     _check_settings(settings, selection, homes.check_accepted(policy.accepted, policy.name))
@@ -77,6 +78,7 @@ def build_plan(
             *_switched_off(policy),
         ),
         way_back=way_back,
+        wanted=wanted,
     )
     foreseen = {each.decided.node.name: each.foreseen for each in changed}
     return foresight.on(made, foreseen, [one.asking for one in seen.values()])

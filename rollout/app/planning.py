@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from types import MappingProxyType
@@ -23,15 +23,16 @@ from rollout.app.ports import Files, Nodes
 from rollout.app.reading import snapshot_fleet
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
-from rollout.core.model.plan import Plan
+from rollout.core.model.plan import Plan, WantedSetting
 from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot
+from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Preflight
 from rollout.core.plans.required_back_ends import Needs, needs_to_plan, with_gates_of_api
 from rollout.core.presentation.freeze_text import frozen_in, frozen_lines, noted_line
 from rollout.core.presentation.nothing_to_do import NothingToDo
-from rollout.core.reading.precedence import parse_override, settings_of
+from rollout.core.reading.precedence import parse_override, settings_of, wanted_of
 from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import limited
 from rollout.errors import UsageError
@@ -100,33 +101,48 @@ def _read_over(
     return with_running(fleet, inventory, call.past(), sources, call.kubeconfig, call.keep)
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Node → its settings by name, and the same as a plan records it."""
+
+    settings: Mapping[str, Mapping[str, Setting]]
+    recorded: tuple[WantedSetting, ...]
+
+    def named(self, selection: Iterable[str]) -> Named:
+        return {name: paths for name in selection if (paths := files_named(self.settings.get(name, {})))}
+
+
+def wanted_by_files(asked: ToPlan, overrides: Sequence[str]) -> Wanted:
+    """What inventory, playbook and ``overrides`` (NAME=VALUE) want."""
+    said = {setting.name: setting for setting in map(parse_override, overrides)}
+    inventory, policy = asked.inventory, asked.policy
+    return Wanted(settings_of(inventory, policy, said), wanted_of(inventory, policy, said, asked.selection))
+
+
 def make_plan(
-    call: CallPorts, asked: ToPlan, fleet: FleetSnapshot, overrides: Sequence[str], assumed: int | None = None
+    call: CallPorts,
+    asked: ToPlan,
+    fleet: FleetSnapshot,
+    wanted: Wanted,
+    around: Around | None = None,
+    assumed: int | None = None,
+    *,
+    config_map: bool = True,
 ) -> Plan:
-    """``overrides``: NAME=VALUE. ``assumed``: kubelets newer than rollout knows are treated as this minor."""
+    """``config_map``: the playbook may have kubeadm's ConfigMap written. ``around``: what journal and API server know, if it was asked already. ``assumed``: kubelets newer than rollout knows are treated as this minor."""
     inventory, policy, past = asked.inventory, asked.policy, call.past()
     known = last_revert_times(past, inventory.cluster)
-    around = look_around(inventory, past, call.sources(), call.kubeconfig, asked.selection)
+    around = around or look_around(inventory, past, call.sources(), call.kubeconfig, asked.selection)
     call.start_times.check((*policy.conditions, *inventory.conditions))
-    settings = _settings(asked, overrides)
     own = own_defects(call.files())
     plan = build_plan(
-        inventory, policy, fleet, settings, asked.selection, asked.limit, known, around, assumed, call.keep, own
-    )
-    if not policy.kubeadm_config_map:
+        inventory, policy, fleet, wanted.settings, asked.selection, asked.limit, known, around, assumed, call.keep, own,
+        wanted.recorded,
+    )  # fmt: skip
+    if not policy.kubeadm_config_map or not config_map:
         return plan
     with call.back_ends(inventory, Needs()) as back_ends:
-        return with_config_map(plan, inventory, settings, around.live, back_ends.config_maps)
-
-
-def _settings(asked: ToPlan, overrides: Sequence[str]) -> Mapping[str, Mapping[str, Setting]]:
-    said = {setting.name: setting for setting in map(parse_override, overrides)}
-    return settings_of(asked.inventory, asked.policy, said)
-
-
-def _named(asked: ToPlan, overrides: Sequence[str]) -> Named:
-    settings = _settings(asked, overrides)
-    return {name: paths for name in asked.selection if (paths := files_named(settings[name]))}
+        return with_config_map(plan, inventory, wanted.settings, around.live, back_ends.config_maps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +170,15 @@ def plan_cluster(
     ``make_plan``.
     """
     asked = to_plan(call, cluster, playbook, limit, contacts=fleet is None)
-    fleet = fleet or read_fleet(call, asked.inventory, asked.selection, _named(asked, overrides))
+    wanted = wanted_by_files(asked, overrides)
+    fleet = fleet or read_fleet(call, asked.inventory, asked.selection, wanted.named(asked.selection))
     save(fleet)
-    plan = make_plan(call, asked, fleet, overrides, assumed)
-    freeze = freeze_in(call.past(), cluster)
+    return as_planned(call, make_plan(call, asked, fleet, wanted, assumed=assumed), fleet)
+
+
+def as_planned(call: CallPorts, plan: Plan, fleet: FleetSnapshot) -> Planned:
+    """A plan of nodes that were read just now, with what the operator must know of it."""
+    freeze = freeze_in(call.past(), plan.cluster)
     lines = (noted_line(freeze),) if freeze is not None else tuple(frozen_lines(frozen_in(fleet)))
     return Planned(plan, check_preflight(plan), lines)
 
@@ -175,9 +196,10 @@ def plan_and_apply(
     with closing(call.nodes()) as nodes:  # one connection a node, from the first reading to the end
         check_not_frozen(call.past(), cluster)
         asked = to_plan(call, cluster, playbook, limit, contacts=False)
-        fleet = _read_over(nodes, call, asked.inventory, asked.selection, _named(asked, overrides), goes_on=True)
+        wanted = wanted_by_files(asked, overrides)
+        fleet = _read_over(nodes, call, asked.inventory, asked.selection, wanted.named(asked.selection), goes_on=True)
         check_nodes_not_frozen(cluster, frozen_in(fleet))
-        plan = make_plan(call, asked, fleet, overrides)
+        plan = make_plan(call, asked, fleet, wanted)
         operator.planned(plan)
         approvals = call.approvals_of(plan, asked.inventory, None)
         return apply_plan(call, operator, nodes, plan, asked.inventory, approvals, fresh=True)

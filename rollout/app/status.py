@@ -7,11 +7,13 @@ from rollout.app.call import CallPorts
 from rollout.app.chosen_run import chosen_run
 from rollout.app.following import replay
 from rollout.app.freezes import freeze_in
+from rollout.app.owned import owned_in
 from rollout.app.past_runs import past_run
 from rollout.app.ports import PastRuns, RunHeader
 from rollout.app.run_documents import PastRunDocument, Recorded, past_run_document, recorded
 from rollout.core.model.frozen import dataclass
 from rollout.core.presentation.freeze_text import FreezeNoted
+from rollout.core.presentation.owned_text import OwnedNoted
 from rollout.core.presentation.past_run import PastRun
 from rollout.core.presentation.summary import Summary, summarize
 from rollout.core.presentation.summary_text import Afterwards, SinceThen, since_then
@@ -42,6 +44,7 @@ class RunStatus:
     header: RunHeader
     run: Replayed | PastRun
     frozen: FreezeNoted | None
+    owned: OwnedNoted | None
     plans: tuple[WaitingPlan, ...]
     recorded: Recorded
     later: tuple[RunHeader, ...]
@@ -62,6 +65,7 @@ def status_of(journal: PastRuns, run: str, now: float, plans: tuple[WaitingPlan,
         header,
         past_run(journal, run) or _replayed(journal, run, now),
         freeze_in(journal, header.cluster),
+        owned_in(journal, header.cluster),
         plans,
         recorded(journal, header.cluster, run),
         headers[:at][-MOST_OTHERS:],
@@ -81,7 +85,7 @@ def _replayed(journal: PastRuns, run: str, now: float) -> Replayed:
 class StatusDocument:
     """The state of a run. ``age``: seconds since it began; ``who`` began it, and the ``reason`` that they gave.
 
-    ``frozen``: the freeze of its cluster that is in force.
+    ``frozen``: the freeze of its cluster that is in force. ``owned``: the owned settings of its cluster, with the last comparison.
     ``waiting_plans``: plans in the current folder that wait for approvals, or to be applied with them.
     """
 
@@ -89,6 +93,7 @@ class StatusDocument:
     who: str
     reason: str
     frozen: FreezeNoted | None
+    owned: OwnedNoted | None
     began: Moment
     age: float
     since: Inline[SinceThen]
@@ -105,6 +110,7 @@ def status_document(status: RunStatus) -> StatusDocument | PastRunDocument:
         who=status.header.who,
         reason=status.header.reason,
         frozen=status.frozen,
+        owned=status.owned,
         began=status.header.at,
         age=max(0.0, status.at - status.header.at),
         since=since_then(summary, status.run.after),

@@ -23,6 +23,8 @@ COMMANDS = {
     "init": Listed("features.init.command:init", "Make a project of a kubeconfig, Ansible inventory or names."),
     "lab": Listed("features.lab.command:lab", "Run a test fleet on loopback, with the real agent and SSH."),
     "metrics": Listed("cli.metrics:metrics", "Print metrics of runs for Prometheus."),
+    "newcomers": Listed("features.own.command:newcomers", "Do for nodes that joined what the playbook says.", needs_output=False),
+    "own": Listed("features.own.command:own", "Own what a run brought, for nodes that join later, too."),
     "pause": Listed("cli.control:pause", "Start no more nodes; nodes in flight finish."),
     "plan": Listed("cli.plan:plan", "Read the nodes, change nothing, write the plan."),
     "prepull": Listed("features.diagnose.command.prepull:prepull", "Pull images on nodes before their pods need them.", needs_output=False),

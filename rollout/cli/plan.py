@@ -32,6 +32,7 @@ from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import UsageError
 from rollout.features.approvals.rules import ApprovalRule
+from rollout.features.own.command import newcomers_planned
 from rollout.kubelet import versions
 from rollout.kubelet.fields import known_minors
 
@@ -67,6 +68,9 @@ _context_option = click.option(
 @click.option(
     "--assume-kubelet", default="", metavar="1.N", help="Treat kubelets newer than rollout knows as this version."
 )
+@click.option(
+    "--newcomers", is_flag=True, help="Plan the nodes that lack an owned setting and that no run has changed."
+)
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when there is something to do.")
 @click.option("-v", "--verbose", "whole", is_flag=True, help="Show the diffs of a long plan, too.")
 @_context_option
@@ -81,6 +85,7 @@ def plan(
     save_snapshot: Path | None,
     out: Path | None,
     assume_kubelet: str,
+    newcomers: bool,  # noqa: FBT001 - click's flag
     exit_code: bool,  # noqa: FBT001 - click's flag
     whole: bool,  # noqa: FBT001 - click's flag
     context: int | None,
@@ -99,9 +104,21 @@ def plan(
         if save_snapshot:
             write_privately(save_snapshot, snapshot_codec.encode(fleet))
 
-    planned = plan_cluster(
-        session, cluster, playbook, overrides, limit, saved_fleet(snapshot) if snapshot else None, assumed, save
-    )
+    if newcomers:
+        if overrides or snapshot or save_snapshot or assume_kubelet:
+            raise UsageError(
+                "newcomers-alone",
+                "--newcomers plans owned settings on nodes as they are now: it takes --limit and --playbook only",
+            )
+        found = newcomers_planned(session, cluster, playbook, limit)
+        if found is None:
+            say(f"no node of {cluster} that a run has never changed lacks an owned setting")
+            return 0
+        planned = found
+    else:
+        planned = plan_cluster(
+            session, cluster, playbook, overrides, limit, saved_fleet(snapshot) if snapshot else None, assumed, save
+        )
     for line in planned.frozen:
         say(f"warning: {line}; apply refuses until `rollout unfreeze {cluster}`", err=True)
     digest, content = plan_codec.sealed(planned.plan)

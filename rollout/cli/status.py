@@ -13,6 +13,7 @@ from rollout.cli.options import echo_lines, session_options
 from rollout.cli.registry import Kinds, registered
 from rollout.composition.wiring import Session
 from rollout.core.presentation.freeze_text import noted_line
+from rollout.core.presentation.owned_text import owned_lines
 from rollout.core.presentation.past_run import PastRun, past_run_lines
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import afterwards_lines, summary_lines
@@ -65,6 +66,7 @@ def status_lines(status: RunStatus) -> Iterator[str]:
     cluster, journal = status.header.cluster, status.recorded.journal
     if status.frozen is not None:
         yield f"  {cluster} is {noted_line(status.frozen)}; `rollout unfreeze {cluster} --reason …` lifts it"
+    yield from owned_lines(cluster, status.owned)
     yield from waiting_plan_lines(status.plans)
     yield f"  journal: {counted(journal.events, 'event')}, head {journal.head}"
     for word, headers in (("later", status.later), ("earlier", status.earlier)):

@@ -21,6 +21,7 @@ SIGNED = "host-certificate"
 """Its seeds are made in a process."""
 
 UNREACHED = {
+    "core.text.wanted_settings:as_setting": "a value of a plan that was decoded before its run began",
     "adapters.agent_program:joined": "the parts of the agent in this package",
     "features.notices.client.postman:": "addresses of notices in a private file of the operator; apprise reads them, and opens a socket when it is imported",
     "adapters.journal.": "columns of a journal that only its owner, or a team's database user, may write; `journal-event` and `journal-order` read their texts",

@@ -26,6 +26,8 @@ REACH = (
     "resume",
     "rollback",
     "verify",
+    "own",
+    "newcomers",
     "forget",
     "freeze",
     "unfreeze",

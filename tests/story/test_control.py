@@ -173,7 +173,7 @@ def test_verify_finds_drift_since_the_confirm(few: Site) -> None:
     assert verify(few).code == 0, "no node has anything of rollout"
     assert apply(few, ALL).code == 0
     well = verify(few)
-    assert (well.code, "6 nodes as they should be" in well.out) == (0, True), well.out
+    assert (well.code, "6 nodes as rollout left them" in well.out) == (0, True), well.out
     edited = few.node("small-002") / "var/lib/kubelet/config.yaml"
     edited.write_text(edited.read_text().replace("serializeImagePulls: false", "serializeImagePulls: true"))
     (few.node("small-061") / "etc/default/kubelet").unlink()

@@ -178,7 +178,7 @@ def test_rollbacks_of_several_runs_end_at_the_original_bytes_and_claim_nothing_t
         assert (back.code, "proof: 6 of 6 nodes reverted" in back.out) == (0, True), back.all
     assert few.everything(*FEW) == before
     found = few.rollout("verify", "--cluster", "small", "--limit", ALL)
-    assert (found.code, "6 nodes as they should be" in found.out) == (0, True), found.all
+    assert (found.code, "6 nodes as rollout left them" in found.out) == (0, True), found.all
 
     plan(few, ALL, "--set", "imagePullProgressDeadline=9m")
     assert few.rollout("apply", "p.json", "--yes").code == 0

@@ -26,6 +26,7 @@ from rollout.core.model.playbook import (
     RevertTimes,
     SoakData,
 )
+from rollout.core.model.settings import IfUnsupported
 from rollout.core.model.snapshot import digest
 
 
@@ -191,6 +192,21 @@ class PlannedNode:
     settings: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class WantedSetting:
+    """A value that a plan wants on the nodes of ``selection``, a nodeset expression (``""``: all nodes of the cluster).
+
+    ``value`` is canonical JSON. Of two entries for one setting and node the later one counts. The expression names a group of the
+    inventory where one gave the value, so it means nodes that join the group later, too.
+    """
+
+    name: str
+    value: str
+    selection: str
+    if_unsupported: IfUnsupported = IfUnsupported.REFUSE
+    pin: bool = False
+
+
 class Standing(StrEnum):
     """Why a selected node is not in the waves."""
 
@@ -284,6 +300,7 @@ class Plan:
     late: LateWatch | None = None  # None: nothing is asked after the end of its run
     conditions: tuple[Condition, ...] = ()  # of playbook and inventory: each must be kept
     config_map: ConfigMapChange | None = None  # written after the last wave: nodes that join later read it
+    wanted: tuple[WantedSetting, ...] = ()  # in order of precedence; (): its version did not record it
 
     @property
     def left_out(self) -> tuple[ExcludedNode, ...]:

@@ -26,7 +26,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan, PlannedNode
 from rollout.core.model.settings import Setting
 from rollout.core.plans.again import SAME_SETTINGS, plan_again
-from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold
+from rollout.core.text.nodesets import fold, left_of
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem
 
@@ -91,14 +91,7 @@ def _shown(field: str, value: object) -> str:
 def _joined(plan: Plan, inventory: Inventory) -> tuple[str, ...]:
     """The nodes that the plan's selection has now and did not have. A selection may name nodes and groups that are gone."""
     known = plan.nodes.keys() | {entry.name for entry in plan.left}
-    try:
-        chosen = (
-            evaluate(plan.limit, Names(inventory.nodes, inventory.nodesets))
-            if plan.limit
-            else frozenset(inventory.nodes)
-        )
-    except NodesetError as error:
-        chosen = error.valid
+    chosen = left_of(plan.limit, inventory)
     return tuple(name for name in inventory.nodes if name in chosen and name not in known)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from rollout.core.model.conditions import Condition, known, of_kind
 from rollout.core.model.gates import Gate
-from rollout.core.model.plan import FileChange, Plan
+from rollout.core.model.plan import FileChange, Plan, WantedSetting
 from rollout.core.plans import gate_codec
 from rollout.core.text import json_text
 from rollout.core.text.json_text import Json
@@ -43,9 +43,9 @@ def _read_conditions(data: Json, _where: str) -> tuple[Condition, ...]:
 
 json_text.has_form(tuple[Condition, ...], json_text.Converter(_write_conditions, _read_conditions))
 
-VERSION = 10
-BEFORE = 9
-"""The version that did not record a ConfigMap. Such plans are read in journals only."""
+VERSION = 11
+BEFORE = (9, 10)
+"""Earlier versions, which are read in journals only: 9 did not record a ConfigMap, 10 not what was wanted."""
 
 _CONDITIONS = "conditions"
 
@@ -84,6 +84,13 @@ def selection_in(data: bytes) -> tuple[str, str]:
     return found.get("playbook", ""), found.get("limit", "")
 
 
+def wanted_in(data: bytes) -> tuple[WantedSetting, ...]:
+    """What the plan in a journal wants, without reading all of it; ``()``: its version did not record it."""
+    found = _WANTED.search(data)
+    return json_text.converter(tuple[WantedSetting, ...]).decode(json_text.parse(found[1]), "wanted") if found else ()
+
+
+_WANTED = re.compile(rb'^"wanted": (.*?),?$', re.MULTILINE)
 _SELECTION = re.compile(rb'^"(playbook|limit)": ("(?:[^"\\\n]|\\.)*"),?$', re.MULTILINE)
 """A canonical plan has one line for each top-level key."""
 
@@ -94,8 +101,8 @@ def file_name(plan: Plan, digest: str) -> str:
 
 
 def decode_journaled(data: bytes, run: str) -> Plan:
-    """The plan that a run was started with, also one of the version before: such a run may be resumed and verified."""
-    return _decoded(data, run, (VERSION, BEFORE))
+    """The plan that a run was started with, also one of an earlier version: such a run may be resumed and verified."""
+    return _decoded(data, run, (VERSION, *BEFORE))
 
 
 def decode(data: bytes, file: str) -> Plan:
@@ -121,7 +128,7 @@ def _decoded(data: bytes, file: str, versions: tuple[int, ...]) -> Plan:
             "plan-edited", f"{file} was changed after it was written", hint="plan again; a plan is never edited"
         )
     document.pop("version")
-    if version == BEFORE:
+    if version in BEFORE:
         _complete(document)
     try:
         _gather_conditions(document)
@@ -134,8 +141,10 @@ def _decoded(data: bytes, file: str, versions: tuple[int, ...]) -> Plan:
 
 
 def _complete(document: dict[str, Any]) -> None:
-    """The version before wrote no ConfigMap."""
-    document["config_map"] = None
+    """What an earlier version did not record is not known; version 9 wrote no ConfigMap."""
+    document.setdefault("config_map", None)
+    for key in ("wanted", *(kind.key for kind in known().kinds)):
+        document.setdefault(key, [])
 
 
 def _gather_conditions(document: dict[str, Any]) -> None:

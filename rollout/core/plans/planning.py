@@ -21,6 +21,7 @@ from rollout.core.model.plan import (
     PlannedNode,
     Remark,
     Standing,
+    WantedSetting,
     Wave,
     kind_of,
 )
@@ -203,6 +204,7 @@ def plan_of(
     left: Iterable[ExcludedNode],
     remarks: Iterable[Remark] = (),
     way_back: RevertTimes | None = None,
+    wanted: tuple[WantedSetting, ...] = (),
 ) -> Plan:
     """The plan with everything that apply needs, so that apply asks for nothing again."""
     settings = inventory_settings(inventory)
@@ -248,6 +250,7 @@ def plan_of(
         way_back=way_back,
         late=policy.late,
         conditions=in_order((*policy.conditions, *inventory.conditions)),
+        wanted=wanted,
     )
 
 

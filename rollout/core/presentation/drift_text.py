@@ -10,6 +10,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import HINTS, ChangeStanding, Drift, NodeCheck
+from rollout.core.presentation.owned_text import OwnedNodes
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
@@ -24,8 +25,8 @@ def _drifted(check: NodeCheck) -> bool:
     return any(drift.reference not in HINTS for drift in check.drifts)
 
 
-def drift_lines(checks: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> Iterator[str]:
-    """Differences folded, most nodes first; then the nodes that could not be read."""
+def drift_lines(checks: Mapping[str, NodeCheck], unread: Sequence[Unread], *, owns: bool = False) -> Iterator[str]:
+    """Differences folded, most nodes first; then the nodes that could not be read. ``owns``: nodes are also compared with owned settings."""
     together: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, check in checks.items():
         for drift in check.drifts:
@@ -43,12 +44,14 @@ def drift_lines(checks: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> It
     drifted = sum(map(_drifted, checks.values()))
     never = [name for name, check in checks.items() if check.standing is ChangeStanding.NEVER and not _drifted(check)]
     well = len(checks) - drifted - len(never)
-    yield f"{counted(well, 'node')} as {'it' if well == 1 else 'they'} should be, {drifted} drifted, {len(unread)} not read"
+    yield f"{counted(well, 'node')} as rollout left {'it' if well == 1 else 'them'}, {drifted} drifted, {len(unread)} not read"
     standings = Counter(check.standing for check in checks.values())
     on, back = standings[ChangeStanding.CHANGED], standings[ChangeStanding.REVERTED]
     yield f"  a change of rollout is on {counted(on, 'node')}, and was reverted on {counted(back, 'node')}"
     if never:
-        yield f"  never changed by rollout, so nothing to compare: {counted(len(never), 'node')} {printable(fold(never), 160)}"
+        yield f"  never changed by rollout, so no receipt to compare with: {counted(len(never), 'node')} {printable(fold(never), 160)}"
+        if not owns:
+            yield "    whether they have the settings of a run is compared once it is owned: `rollout own RUN`"
     unchecked: dict[str, list[str]] = {}
     for name, check in checks.items():
         for path in check.not_checked:
@@ -84,7 +87,7 @@ class DriftDocument:
     ``changed`` and ``reverted``: nodes with a change of rollout, and with changes that are all reverted. ``never_changed``:
     nodes without a receipt; nothing was compared there. ``not_checked``: node → paths that rollout changed, where the
     receipt of the last change is gone. ``receipts_removed``: nodes that removed old receipts; files that only these name were
-    not checked.
+    not checked. ``owned``: every live node against the settings that the cluster owns; ``None``: it owns none.
     """
 
     drifted: Mapping[str, tuple[Drift, ...]]
@@ -95,9 +98,12 @@ class DriftDocument:
     not_asked: tuple[NotAsked, ...]
     not_checked: Mapping[str, tuple[str, ...]]
     receipts_removed: tuple[str, ...]
+    owned: OwnedNodes | None
 
 
-def drift_document(checks: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> DriftDocument:
+def drift_document(
+    checks: Mapping[str, NodeCheck], unread: Sequence[Unread], owned: OwnedNodes | None = None
+) -> DriftDocument:
     """The same for programs."""
 
     def standing(kind: ChangeStanding) -> tuple[str, ...]:
@@ -117,4 +123,5 @@ def drift_document(checks: Mapping[str, NodeCheck], unread: Sequence[Unread]) ->
         not_asked=tuple(NotAsked(each.node, each.reference, printable(each.message, 300)) for each in unread),
         not_checked={name: check.not_checked for name, check in checks.items() if check.not_checked},
         receipts_removed=tuple(sorted(name for name, check in checks.items() if check.removed)),
+        owned=owned,
     )

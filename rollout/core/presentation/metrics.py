@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rollout.core.presentation.owned_text import ComparedNodes
 from rollout.core.presentation.summary import exit_code, owed_nodes
 from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.budgets import nearest
@@ -16,12 +17,15 @@ from rollout.core.run.state import NodeState, Phase, RunState
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """``began`` and ``last``: when it began and its last event, seconds since the epoch."""
+    """``began`` and ``last``: when it began and its last event, seconds since the epoch. ``compared``: the last comparison of its
+    cluster with the owned settings; ``None``: there is none.
+    """
 
     state: RunState
     controller: Attendance
     began: float
     last: float
+    compared: ComparedNodes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ HELP = {
     "rollout_nodes": "Nodes of the run by state.",
     "rollout_nodes_pending_recovery": "Nodes where a change or a revert is still to be done.",
     "rollout_budget_left": "How many more failed nodes halt the run, in the nearest place of the scope.",
+    "rollout_nodes_without_owned_setting": "Nodes that lacked an owned setting when `rollout verify` last compared the cluster.",
+    "rollout_owned_settings_compared_timestamp_seconds": "When `rollout verify` last compared the cluster with its owned settings.",
     "rollout_run_unreadable": "1 if another version of rollout wrote the newest run of the cluster.",
 }
 """Every metric, all of them gauges."""
@@ -97,6 +103,9 @@ def _samples(found: MeasuredRun | Unreadable) -> Iterator[_Sample]:
     yield "rollout_nodes_pending_recovery", cluster, len(owed_nodes(state))
     for distance in nearest(state.order, state.nodes, state.wave):
         yield "rollout_budget_left", {**cluster, "scope": distance.scope.value}, distance.left
+    if found.compared is not None:
+        yield "rollout_nodes_without_owned_setting", cluster, found.compared.lacking
+        yield "rollout_owned_settings_compared_timestamp_seconds", cluster, found.compared.at
 
 
 def _labels(labels: dict[str, str]) -> str:

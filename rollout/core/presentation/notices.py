@@ -21,6 +21,7 @@ class NoticeKind(StrEnum):
     CONTROLLER_LOST = "controller-lost"
     LATE_HARM = "late-harm"
     LATE_UNKNOWN = "late-unknown"
+    OWNED_LACKING = "owned-lacking"
 
 
 @dataclass(frozen=True, slots=True)

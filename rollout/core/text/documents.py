@@ -96,6 +96,15 @@ def instant(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
+def seconds_of(instant: str) -> float | None:
+    """The reverse, in seconds since the epoch; ``None`` for a text that is no time, or has no zone."""
+    try:
+        moment = datetime.fromisoformat(instant)
+    except ValueError:
+        return None
+    return moment.timestamp() if moment.tzinfo is not None else None
+
+
 def schema(documents: Iterable[type]) -> dict[str, Json]:
     """The JSON Schema of these documents. Later versions may add keys, so other keys are allowed."""
     forms = {kind_of(document): _document_schema(document) for document in documents}

@@ -128,6 +128,14 @@ def limited(limit: str, inventory: Inventory) -> tuple[str, ...]:
     return select(limit, inventory) if limit else tuple(inventory.nodes)
 
 
+def left_of(limit: str, inventory: Inventory) -> Set[str]:
+    """The nodes that an earlier limit (``""``: all) selects now. Names that the inventory no longer has select nothing."""
+    try:
+        return evaluate(limit, Names(inventory.nodes, inventory.nodesets)) if limit else frozenset(inventory.nodes)
+    except NodesetError as error:
+        return error.valid
+
+
 def evaluate(expression: str, names: Names) -> Set[str]:
     """Set algebra over the known names, or ``NodesetError`` with every unknown node and group."""
     flaws: list[Flaw] = []

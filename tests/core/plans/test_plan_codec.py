@@ -151,15 +151,19 @@ def test_numbers_keep_their_types() -> None:
         converter(int | str)
 
 
-def test_a_plan_of_the_version_before_is_read_in_a_journal_and_refused_as_a_file(plan: Plan) -> None:
+@pytest.mark.parametrize("version", plan_codec.BEFORE)
+def test_a_plan_of_an_earlier_version_is_read_in_a_journal_and_refused_as_a_file(plan: Plan, version: int) -> None:
     """Its digest, which people signed, is that of its own form."""
 
     def before(document: dict[str, Any]) -> None:
-        document["version"] = plan_codec.BEFORE
-        del document["config_map"]
+        document["version"] = version
+        del document["wanted"]
+        if version == plan_codec.BEFORE[0]:
+            del document["config_map"]
 
     old = reseal(plan_codec.encode(plan), before)
-    assert plan_codec.decode_journaled(old, "r1") == plan
+    assert plan_codec.decode_journaled(old, "r1") == replace(plan, wanted=())
+    assert plan_codec.wanted_in(old) == ()
     with pytest.raises(InputError) as caught:
         plan_codec.decode(old, "p.json")
     assert caught.value.reference == "plan-version"

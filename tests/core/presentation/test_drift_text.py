@@ -1,4 +1,4 @@
-"""Drift as text: differences folded, nodes that could not be read, and how many nodes are as they should be."""
+"""Drift as text: differences folded, nodes that could not be read, and how many nodes are as rollout left them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,14 @@ def test_the_same_difference_of_many_nodes_is_printed_once() -> None:
         f"content-differs {CONFIG}: 2 nodes  n[3-4]",
         f"  {EDITED.evidence} (on n3)",
         "not read: 2 nodes  n[5-6]: no banner [no-banner]",
-        "2 nodes as they should be, 2 drifted, 2 not read",
+        "2 nodes as rollout left them, 2 drifted, 2 not read",
         "  a change of rollout is on 3 nodes, and was reverted on 1 node",
-        "  never changed by rollout, so nothing to compare: 2 nodes n[7-8]",
+        "  never changed by rollout, so no receipt to compare with: 2 nodes n[7-8]",
+        "    whether they have the settings of a run is compared once it is owned: `rollout own RUN`",
     ]
+    assert list(drift_lines(FOUND, SILENT, owns=True))[-1].startswith("  never changed by rollout"), (
+        "it is compared below"
+    )
 
 
 def test_files_without_a_receipt_are_printed_as_not_checked() -> None:
@@ -75,7 +79,7 @@ def test_a_file_rewritten_by_kubeadm_is_printed_with_the_command_that_prevents_i
     lines = list(drift_lines({"n1": check(BY_KUBEADM)}, ()))
     assert lines[:2] == [f"kubeadm-rewrote {CONFIG}: 1 node  n1", f"  {BY_KUBEADM.evidence}"]
     assert lines[2].startswith("  `rollout export kubeadm --cluster CLUSTER` prints")
-    assert lines[3] == "0 nodes as they should be, 1 drifted, 0 not read"
+    assert lines[3] == "0 nodes as rollout left them, 1 drifted, 0 not read"
 
 
 def test_json_has_every_difference_of_every_node() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rollout.core.presentation.metrics import HELP, MeasuredRun, Unreadable, metrics_text
+from rollout.core.presentation.owned_text import ComparedNodes
 from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.state import NodeState, RunState
 from tests.core.presentation import journals
@@ -47,6 +48,14 @@ def test_a_run_that_goes_on_has_its_controller_its_nodes_and_its_distance_to_hal
     assert scopes == {"wave", "rack", "fleet"}
 
 
+def test_nodes_that_lack_an_owned_setting_are_counted_as_they_were_last_compared() -> None:
+    compared = ComparedNodes(2000.0, 38, "n[1-2]", "n9")
+    lines = metrics_text([replace(measured(under_way()), compared=compared)]).splitlines()
+    assert 'rollout_nodes_without_owned_setting{cluster="rno"} 2' in lines
+    assert 'rollout_owned_settings_compared_timestamp_seconds{cluster="rno"} 2000' in lines
+    assert "rollout_nodes_without_owned_setting" not in metrics_text([measured(under_way())]), "nothing was compared"
+
+
 def test_a_run_that_halted_has_its_exit_code_and_no_controller() -> None:
     text = metrics_text([measured(halted()), Unreadable("old")])
     assert 'rollout_run_exit_code{cluster="oth\\"er\\\\\\n"} 3\n' in text
@@ -57,7 +66,8 @@ def test_a_run_that_halted_has_its_exit_code_and_no_controller() -> None:
 
 @pytest.mark.process
 def test_promtool_reads_the_metrics() -> None:
-    text = metrics_text([measured(under_way()), measured(halted()), Unreadable("old")])
+    compared = replace(measured(under_way()), compared=ComparedNodes(2000.0, 38, "n[1-2]", ""))
+    text = metrics_text([compared, measured(halted()), Unreadable("old")])
     assert {name for name in HELP if f"# TYPE {name} gauge\n" not in text} == set(), "each of them is here"
     tool("check", "metrics", text=text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rollout.core.presentation.freeze_text import noted
+from rollout.core.presentation.owned_text import owned_lines, owned_noted
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.live_page import frozen_banner
 from rollout.core.presentation.pages.markup import Html, raw, tag
@@ -62,7 +63,16 @@ def _cluster(name: str, runs: Sequence[ListedRun], notes: Sequence[tuple[float, 
         "p", "Drift is measured on the nodes: ", tag("code", f"rollout verify --cluster {name}", class_="command")
     )
     table = sections.table(("run", "state", "began", "who", "reason"), rows)
-    return tag("section", head, frozen_banner(name, noted(notes)), table, rest, _noted(notes), drift)
+    return tag(
+        "section", head, frozen_banner(name, noted(notes)), *_owned(name, notes), table, rest, _noted(notes), drift
+    )
+
+
+def _owned(name: str, notes: Sequence[tuple[float, str, str]]) -> list[Html]:
+    """What the last comparison with the owned settings found; nothing if no setting is owned."""
+    owned = owned_noted((at, text) for at, _, text in notes)
+    lacks = owned is not None and owned.compared is not None and owned.compared.lacking > 0
+    return [tag("p", line.strip(), class_="bad" if lacks else None) for line in owned_lines(name, owned)]
 
 
 def _noted(notes: Sequence[tuple[float, str, str]]) -> Html | None:

@@ -1,0 +1,1 @@
+"""Owned settings: rules, words, use cases and commands."""
