@@ -123,25 +123,29 @@ def _jump(found: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ProxyCommands:
-    """The lines that the user's own configuration allows, as words."""
+    """The lines that the user's own configuration allows, as words. ``unreadable``: why it could not be read."""
 
     allowed: frozenset[ProxyWords] = frozenset()
+    unreadable: str = ""
 
     @classmethod
     def read(cls, path: Path | None = None) -> ProxyCommands:
-        """Of ``USER_FILE``, or of a file like it, if there is one. Raises ``InputError`` for a mistake in it, or if others can change it."""
+        """Of ``USER_FILE``, or of a file like it, if there is one. Raises ``InputError`` for a mistake in it, or if others can change it.
+
+        One that cannot be read is no error until a line needs it: most users have none.
+        """
         path = path or Path(USER_FILE).expanduser()
         try:
             with path.open("rb") as file:
                 if why := not_private(path, file.fileno()):
                     raise _problem("user-file-not-private", why, NOT_PRIVATE)
                 text = file.read(MAX_BYTES).decode("utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return cls()
         except UnicodeDecodeError:
             raise _problem("file-unreadable", f"{path}: it is not UTF-8") from None
         except OSError as error:
-            raise _problem("file-unreadable", f"{path}: {error.strerror}") from None
+            return cls(unreadable=printable(f"{path}: {error.strerror}", 500))
         return cls.of(read_user_settings(text, printable(str(path), 500)))
 
     @classmethod
@@ -154,6 +158,8 @@ class ProxyCommands:
         A program without a folder in ssh_config is the allowed one of that name: no ``PATH`` is searched.
         """
         wanted = words_of_config(line)
+        if self.unreadable:
+            raise RemoteError("file-unreadable", self.unreadable)
         found = [words for words in self.allowed if words[1:] == wanted[1:] and _same(words[0], wanted[0])]
         if not found:
             raise RemoteError(

@@ -150,6 +150,23 @@ def test_the_users_file_must_be_private(
     assert "chmod go-w" in caught.value.problems[0].hint
 
 
+def test_without_the_users_file_there_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / ".config").write_text("")
+    for home in (tmp_path, tmp_path / "nowhere", Path("/dev/null")):
+        assert ProxyCommands.read(home / ".config" / "rollout" / "config.toml") == ProxyCommands()
+
+
+def test_a_users_file_that_cannot_be_read_is_an_error_only_where_a_line_needs_it(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").mkdir()
+    (tmp_path / "config").write_text(CONFIG)
+    found = Resolver(SshConfig.read(tmp_path / "config"), programs=ProxyCommands.read(tmp_path / "config.toml"))
+    assert found.resolve(Target("x", "x")).program == ()
+    assert found.resolve(Target("jumped", "jumped")).via is not None
+    with pytest.raises(RemoteError, match="Is a directory") as caught:
+        found.resolve(Target("run", "run"))
+    assert caught.value.reference == "file-unreadable"
+
+
 CONFIG = """
 Host jumped
   ProxyCommand ssh -q -W %h:%p -l u b
