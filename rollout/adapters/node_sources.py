@@ -28,18 +28,29 @@ from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem, RemoteError
 
 # Nodes of an Ansible inventory: from a program that prints them, or from ``ansible-inventory`` for all other files.
+# ``ansible-inventory`` prints templates as they are written. ``ansible … -m debug`` fills them, and connects to no host.
 #
 # No shell, no input, no inherited descriptors. It has its own process group, which is killed when it takes too long
 # or prints too much.
 
 
 PATIENCE = 30.0
+PATIENCE_WITH_TEMPLATES = 300.0
+"""Ansible takes 40 ms for each host."""
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_COMPLAINT = 64 * 1024
 _TOOL = "ansible-inventory"
+_FILLER = "ansible"
+INSTALL = "install Ansible: `pipx install ansible-core`, or `apt install ansible-core`"
 _WHOLE = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
 """Otherwise Ansible exits with 0 after a partial read and reports the missing rest on standard error only."""
 _UNPARSED = re.compile(r"Failed to parse .* plugin: (.+)")
+_ANSWER = re.compile(r"^(\S+) \| (SUCCESS|FAILED!) => (?=\{$)", re.MULTILINE)
+"""Before the JSON of one host's answer. Only the brace that ends the JSON also begins a line."""
+_PLAIN = {"ANSIBLE_NOCOLOR": "true", "ANSIBLE_FORCE_COLOR": "false", "ANSIBLE_LOAD_CALLBACK_PLUGINS": "false"}
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONGEST_PATTERN = 65536
 
 
 class InventoryScripts:
@@ -51,7 +62,33 @@ class InventoryScripts:
 
     def ansible(self, path: str) -> str:
         """What the inventory at ``path`` prints for ``--list``. Raises ``InputError``."""
-        command = _command(Path(path))
+        out = self._output(_command(Path(path)), path, self._patience, {0})
+        try:
+            return out.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise _error("not-json", path, f"its output is not UTF-8 at byte {error.start}") from None
+
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        """As Ansible fills them for a task. A variable without a value is ``None``. Raises ``InputError``."""
+        tool = shutil.which(_FILLER)
+        if tool is None:
+            host, names = next(iter(templates.items()))
+            message = f"`{printable(next(iter(names)), 60)}` of `{printable(host, 60)}` is a template, and {_FILLER} is not installed to fill it"
+            raise _error("no-ansible", path, message, INSTALL)
+        check_ours(Path(path))
+        variables = sorted({name for names in templates.values() for name in names if _VARIABLE.fullmatch(name)})
+        asked = json.dumps({"msg": {name: f"{{{{ {name} | default(none) }}}}" for name in variables}})
+        pattern = ",".join(templates)
+        if len(pattern) > _LONGEST_PATTERN or not all(map(_HOST.fullmatch, templates)):
+            pattern = "all"
+        command = [tool, "--inventory", str(Path(path).absolute()), "--forks", "10"]
+        command += ["--module-name", "ansible.builtin.debug", "--args", asked, pattern]
+        patience = max(self._patience, PATIENCE_WITH_TEMPLATES)
+        out = self._output(command, path, patience, {0, 2}).decode("utf-8", "replace")
+        return {host: values for host, values in _answers(out) if host in templates}
+
+    def _output(self, command: list[str], path: str, patience: float, good: Collection[int]) -> bytes:
+        """``good``: the exit statuses after which the output counts."""
         try:
             process = subprocess.Popen(
                 command,
@@ -59,34 +96,31 @@ class InventoryScripts:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                env={**os.environ, **_WHOLE},
+                env={**os.environ, **_WHOLE, **_PLAIN},
             )
         except OSError as error:
             hint = "check that its first line names an installed program"
             raise _error("script-not-started", path, f"it could not be started: {error.strerror}", hint) from None
         with process:
             try:
-                out, complaint = self._read(process, path)
-                status = process.wait(timeout=self._patience)
+                out, complaint = self._read(process, path, patience)
+                status = process.wait(timeout=patience)
             except subprocess.TimeoutExpired:
                 _end(process)
                 raise _error("script-hangs", path, "it closed its output but did not end") from None
             except BaseException:
                 _end(process)
                 raise
-        if status != 0:
+        if status not in good:
             how = f"exit status {status}" if status > 0 else f"signal {-status}"
             raise _error("script-failed", path, f"it failed ({how}){_last_line(complaint)}")
-        try:
-            return out.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise _error("not-json", path, f"its output is not UTF-8 at byte {error.start}") from None
+        return out
 
-    def _read(self, process: subprocess.Popen[bytes], path: str) -> tuple[bytes, str]:
+    def _read(self, process: subprocess.Popen[bytes], path: str, patience: float) -> tuple[bytes, str]:
         """Reads both outputs to their ends in parallel, within the limits of time and size."""
         assert process.stdout is not None  # noqa: S101 - asked for
         assert process.stderr is not None  # noqa: S101
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + patience
         out, complaint = bytearray(), bytearray()
         with selectors.DefaultSelector() as both:
             both.register(process.stdout, selectors.EVENT_READ, out)
@@ -95,7 +129,7 @@ class InventoryScripts:
                 left = deadline - time.monotonic()
                 ready = both.select(left) if left > 0 else []
                 if not ready:
-                    raise _error("script-hangs", path, f"it did not end within {self._patience:g} s and was stopped")
+                    raise _error("script-hangs", path, f"it did not end within {patience:g} s and was stopped")
                 for key, _ in ready:
                     piece = os.read(key.fd, 1 << 16)
                     if not piece:
@@ -105,6 +139,19 @@ class InventoryScripts:
                 if len(out) > self._most:
                     raise _error("script-output-too-long", path, f"it printed more than {self._most} bytes")
         return bytes(out), complaint.decode("utf-8", "replace")
+
+
+def _answers(out: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Each host's answer to ``debug``; none of a host where it failed."""
+    parts = _ANSWER.split(out)
+    for host, word, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        try:
+            answer = json_text.parse(text)
+        except ValueError:
+            continue
+        values = answer.get("msg") if word == "SUCCESS" and isinstance(answer, dict) else None
+        if isinstance(values, dict):
+            yield host, values
 
 
 def _last_line(complaint: str) -> str:
@@ -127,7 +174,7 @@ def _command(path: Path) -> list[str]:
         raise _error("script-not-executable", str(path), "it is a script, but it is not executable", hint)
     tool = shutil.which(_TOOL)
     if tool is None:
-        hint = "install Ansible, or make it a program that prints JSON for --list"
+        hint = f"{INSTALL}; or make it a program that prints JSON for --list"
         raise _error("no-ansible", str(path), f"it is not a program, and {_TOOL} is not installed to read it", hint)
     return [tool, "--inventory", str(path.absolute()), "--list"]
 
@@ -166,6 +213,9 @@ class RealSources:
 
     def ansible(self, path: str) -> str:
         return InventoryScripts().ansible(path)
+
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        return InventoryScripts().ansible_values(path, templates)
 
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         with self._cluster(kubeconfig, context) as cluster:
@@ -219,6 +269,9 @@ class RememberingSources:
     def ansible(self, path: str) -> str:
         return self._sources.ansible(path)
 
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        return self._sources.ansible_values(path, templates)
+
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         nodes = self._sources.live(kubeconfig, context)
         kept = _Kept(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", nodes)
@@ -250,6 +303,9 @@ class RecallingSources:
     def ansible(self, path: str) -> str:
         return self._sources.ansible(path)
 
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        return self._sources.ansible_values(path, templates)
+
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         try:
             return self._sources.live(kubeconfig, context)
@@ -270,6 +326,9 @@ class OnlyRemembered:
 
     def ansible(self, path: str) -> str:
         raise RemoteError("not-asked", f"{path} is a program")
+
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        raise RemoteError("not-asked", f"{path} has templates of {len(templates)} hosts")
 
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         kept = _read(_path(self._folder, kubeconfig, context))

@@ -60,7 +60,11 @@ def _found(files: Files, draft: InventoryDraft, sources: NodeSources, instead: s
         return None
     if isinstance(source, FromAnsible):
         path = str(PurePosixPath(INVENTORY_FOLDER) / source.path)
-        return ansible_inventory.found_nodes(sources.ansible(files.at(path)), source, path)
+        hosts = ansible_inventory.read_hosts(sources.ansible(files.at(path)), path)
+        names = ansible_inventory.hosts_of(hosts, source)
+        templates = hosts.templates(names, ansible_inventory.variables_of(source))
+        hosts.filled = sources.ansible_values(files.at(path), templates) if templates else {}
+        return ansible_inventory.found_nodes(hosts, source)
     kubeconfig = files.at(source.kubeconfig or "")
     try:
         live = sources.live(kubeconfig, source.context or "")

@@ -189,6 +189,13 @@ class NodeSources(Protocol):
         """The output of an Ansible inventory for ``--list``, bounded in time and size. ``InputError`` if it fails."""
         ...
 
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        """Host → variable → what Ansible itself makes of the template; ``None``: it has no value.
+
+        ``templates`` is host → its variables. Bounded in time and size. ``InputError`` if Ansible fails.
+        """
+        ...
+
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         """Every Node of a kubeconfig's API server; context ``""``: the current one.
 

@@ -116,7 +116,7 @@ def test_a_missing_or_invalid_program_is_named(tmp_path: Path, monkeypatch: pyte
     ini.write_text("n1\n")
     assert complaint(str(ini)) == (
         "hosts.ini: it is not a program, and ansible-inventory is not installed to read it"
-        " (install Ansible, or make it a program that prints JSON for --list) [no-ansible]"
+        " (install Ansible: `pipx install ansible-core`, or `apt install ansible-core`; or make it a program that prints JSON for --list) [no-ansible]"
     )
     alien = tmp_path / "alien"
     alien.write_text("#!/no/such/interpreter\n")

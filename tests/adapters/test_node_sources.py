@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,6 +34,9 @@ class Api:
         if self.away:
             raise RemoteError("api-away", "connection refused")
         return NODES
+
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        raise AssertionError(path)
 
     def ansible(self, path: str) -> str:
         raise AssertionError(path)

@@ -357,6 +357,9 @@ class _Connections:
 class _NoApiServer:
     """The inventory has the nodes itself, and names no kubeconfig."""
 
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        raise AssertionError(path)
+
     def ansible(self, path: str) -> str:
         raise AssertionError(path)
 

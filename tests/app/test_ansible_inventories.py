@@ -151,7 +151,7 @@ def test_a_rack_that_ansible_reads_as_a_number_is_a_name() -> None:
         (but(n1={"ansible_port": 70000, "rack": "r1"}), "inventories/hosts.py: n1: `port` must be at most 65535, not 70000 [out-of-range]"),
         (but(n1={"ansible_user": ["root"], "rack": "r1"}), "inventories/hosts.py: n1: `user`: `['root']` is not a user name [bad-user]"),
         (but(n1={"rack": ["r1"]}), "inventories/hosts.py: n1: `rack` must be a name, not a list [wrong-type]"),
-        (but(n1={"ansible_host": "{{ lookup('x') }}", "rack": "r1"}), "inventories/hosts.py: `ansible_host` of `n1` is a template, which only Ansible can fill in [unfilled-template]"),
+        (but(n1={"ansible_host": "{{ lookup('x') }}", "rack": "r1"}), "inventories/hosts.py: `ansible_host` of `n1` is a template, and Ansible has no value for it (see why: ansible -i inventories/hosts.py n1 -m debug -a var=ansible_host) [unfilled-template]"),
         (but(gpu=["bastion"]), "inventories/hosts.py: `bastion` is reached by `local`, not by SSH (choose the nodes with `group:`) [not-ssh]"),
         (but(gpu=["n2\x1b[2J"]), "inventories/hosts.py: n2: `n2` is not a name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
         (but(n1={"ansible_host": "10.0.0.2", "ansible_port": 2222, "rack": "r1"}), "inventories/c.yaml:4:3: duplicate address `10.0.0.2` of `n2`, already that of `n1` [duplicate-address]"),

@@ -46,6 +46,9 @@ class Api:
         if what in self.trouble:
             raise self.trouble[what]
 
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        raise NotImplementedError
+
     def ansible(self, path: str) -> str:
         raise NotImplementedError
 

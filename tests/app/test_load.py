@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,10 @@ class FakeSources:
         self._live = live
         self._trouble = trouble
         self.asked: list[tuple[str, ...]] = []
+        self.values: Mapping[str, Mapping[str, object]] = {}
+
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        return self.values
 
     def ansible(self, path: str) -> str:
         self.asked.append((path,))

@@ -30,7 +30,7 @@ DRAFT = draft_of(
 
 def _ansible(document: object) -> None:
     assert isinstance(DRAFT.source, FromAnsible)
-    ansible_inventory.found_nodes(json.dumps(document), DRAFT.source, "ansible")
+    ansible_inventory.found_nodes(ansible_inventory.read_hosts(json.dumps(document), "ansible"), DRAFT.source)
 
 
 def _hosts(count: int) -> dict[str, object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -198,27 +198,103 @@ def _error(reference: str, where: str, message: str) -> InputError:
     return InputError((Problem(reference, f"{where}: {message}"),))
 
 
-_OF_ANSIBLE = frozenset({"all", "ungrouped"})
-_SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh"})
+OF_ANSIBLE = frozenset({"all", "ungrouped"})
+SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh"})
+"""Values of ``ansible_connection``."""
+DOAS = ("doas", "community.general.doas")
+LOGIN = ("ansible_host", "ansible_user", "ansible_port", "ansible_connection", "ansible_become_method")
 
 
-def found_nodes(text: str, source: FromAnsible, where: str) -> FoundNodes:
-    """The hosts of the inventory, or of its group ``source.group``. Raises ``InputError`` with every mistake."""
+@dataclass(slots=True)
+class AnsibleHosts:
+    """The hosts of an inventory, and each variable by Ansible's precedence.
+
+    ``filled`` is host → variable → what Ansible makes of its template, for templates that it was asked about.
+    """
+
+    where: str
+    groups: Groups
+    filled: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    groups_of: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.groups.order:
+            for host in self.groups.below[name]:
+                self.groups_of.setdefault(host, []).append(name)
+
+    def value(self, host: str, variable: str) -> object:
+        """``None``: it is not set, or its template has no value."""
+        value = self._as_written(host, variable)
+        if not _is_template(value):
+            return value
+        filled = self.filled.get(host, {}).get(variable)
+        return None if _is_template(filled) else filled
+
+    def templates(self, hosts: Iterable[str], variables: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Host → its variables, of these, that are templates."""
+        wanted = tuple(dict.fromkeys(variables))
+        found = {host: tuple(name for name in wanted if _is_template(self._as_written(host, name))) for host in hosts}
+        return {host: names for host, names in found.items() if names}
+
+    def unfilled(self, hosts: Iterable[str], variables: Iterable[str]) -> Iterator[Problem]:
+        """A problem for each template without a value."""
+        for host, names in self.templates(hosts, variables).items():
+            for name in names:
+                if self.value(host, name) is None:
+                    message = (
+                        f"{self.where}: {shown(name)} of {shown(host)} is a template, and Ansible has no value for it"
+                    )
+                    hint = (
+                        f"see why: ansible -i {self.where} {printable(host, 60)} -m debug -a var={printable(name, 60)}"
+                    )
+                    yield Problem("unfilled-template", message, hint=hint)
+
+    def variables(self, host: str) -> frozenset[str]:
+        """The names of all variables of a host."""
+        around = (self.groups.written[group].variables for group in self.groups_of.get(host, ()))
+        return frozenset(self.groups.host_vars.get(host, {})).union(*around)
+
+    def _as_written(self, host: str, variable: str) -> object:
+        own = self.groups.host_vars.get(host, {})
+        around = (self.groups.written[group].variables for group in reversed(self.groups_of.get(host, [])))
+        return next((variables[variable] for variables in (own, *around) if variable in variables), None)
+
+
+def read_hosts(text: str, where: str) -> AnsibleHosts:
+    """All hosts of the inventory. Raises ``InputError`` with every mistake."""
     reading = AnsibleReading(where)
     groups = reading.groups(document_of(text, where))
     refuse(reading.problems)
-    hosts = reading.hosts(groups, source.group)
+    return AnsibleHosts(where, groups)
+
+
+def hosts_of(hosts: AnsibleHosts, source: FromAnsible) -> tuple[str, ...]:
+    """Those of its group ``source.group``, or all. Raises ``InputError`` if there is no such group."""
+    reading = AnsibleReading(hosts.where)
+    names = reading.hosts(hosts.groups, source.group)
     refuse(reading.problems)
-    wanted = _Wanted(source, groups)
-    nodes = tuple(wanted.node(name, reading) for name in hosts)
-    refuse([*reading.problems, *_places(source, nodes, where)])
-    kept = frozenset(hosts)
+    return names
+
+
+def variables_of(source: FromAnsible) -> tuple[str, ...]:
+    """The variables that make a node."""
+    named = (source.rack, source.zone, source.labels, source.registry)
+    return (*LOGIN, *(name for name in named if name))
+
+
+def found_nodes(hosts: AnsibleHosts, source: FromAnsible, chosen: Sequence[str] | None = None) -> FoundNodes:
+    """The hosts ``chosen``, or of its group ``source.group``, or all. Raises ``InputError`` with every mistake."""
+    names, reading = hosts_of(hosts, source) if chosen is None else chosen, AnsibleReading(hosts.where)
+    reading.problems += hosts.unfilled(names, variables_of(source))
+    nodes = tuple(_node(hosts, source, name, reading) for name in names)
+    refuse([*reading.problems, *_places(source, nodes, hosts.where)])
+    kept = frozenset(names)
     members = {
-        name: [host for host in groups.below[name] if host in kept]
-        for name in groups.order
-        if name not in _OF_ANSIBLE and not wanted.is_place(name)
+        name: [host for host in hosts.groups.below[name] if host in kept]
+        for name in hosts.groups.order
+        if name not in OF_ANSIBLE and not _is_place(source, name)
     }
-    return FoundNodes(where, nodes, members)
+    return FoundNodes(hosts.where, nodes, members)
 
 
 def _places(source: FromAnsible, nodes: tuple[FoundNode, ...], where: str) -> Iterator[Problem]:
@@ -229,66 +305,49 @@ def _places(source: FromAnsible, nodes: tuple[FoundNode, ...], where: str) -> It
             yield from nowhere(where, kind, word, nodes)
 
 
-class _Wanted:
-    """Which of a host's variables are used, and how."""
+def _is_place(source: FromAnsible, group: str) -> bool:
+    """Whether the group is a rack or a zone."""
+    beginnings = (source.area(kind)[1] for kind in AreaKind)
+    return any(beginning is not None and group.startswith(beginning) for beginning in beginnings)
 
-    def __init__(self, source: FromAnsible, groups: Groups) -> None:
-        self._source = source
-        self._groups = groups
-        self._member: dict[str, list[str]] = {}
-        for name in groups.order:
-            for host in groups.below[name]:
-                self._member.setdefault(host, []).append(name)
 
-    def is_place(self, group: str) -> bool:
-        """Whether the group is a rack or a zone."""
-        beginnings = (self._source.area(kind)[1] for kind in AreaKind)
-        return any(beginning is not None and group.startswith(beginning) for beginning in beginnings)
+def _node(hosts: AnsibleHosts, source: FromAnsible, name: str, reading: AnsibleReading) -> FoundNode:
+    connection = hosts.value(name, "ansible_connection")
+    if connection is not None and str(connection) not in SSH:
+        message = f"{shown(name)} is reached by {shown(str(connection))}, not by SSH"
+        reading.note(message, "not-ssh", "choose the nodes with `group:`")
+    return FoundNode(
+        name=name,
+        address=hosts.value(name, "ansible_host"),
+        rack=_place(hosts, source, name, AreaKind.RACK, reading),
+        zone=_place(hosts, source, name, AreaKind.ZONE, reading),
+        labels=hosts.value(name, source.labels) if source.labels else None,
+        user=hosts.value(name, "ansible_user"),
+        port=port_number(hosts.value(name, "ansible_port")),
+        registry=hosts.value(name, source.registry) if source.registry else None,
+        become="doas" if hosts.value(name, "ansible_become_method") in DOAS else None,
+    )
 
-    def node(self, name: str, reading: AnsibleReading) -> FoundNode:
-        values = {key: self._value(name, key, reading) for key in ("ansible_host", "ansible_user", "ansible_port")}
-        connection = self._value(name, "ansible_connection", reading)
-        if connection is not None and str(connection) not in _SSH:
-            message = f"{shown(name)} is reached by {shown(str(connection))}, not by SSH"
-            reading.note(message, "not-ssh", "choose the nodes with `group:`")
-        doas = self._value(name, "ansible_become_method", reading) == "doas"
-        return FoundNode(
-            name=name,
-            address=values["ansible_host"],
-            rack=self._place(name, AreaKind.RACK, reading),
-            zone=self._place(name, AreaKind.ZONE, reading),
-            labels=self._value(name, self._source.labels, reading) if self._source.labels else None,
-            user=values["ansible_user"],
-            port=_number(values["ansible_port"]),
-            registry=self._value(name, self._source.registry, reading) if self._source.registry else None,
-            become="doas" if doas else None,
-        )
 
-    def _place(self, name: str, kind: AreaKind, reading: AnsibleReading) -> object:
-        variable, beginning = self._source.area(kind)
-        if variable is not None:
-            return place_name(self._value(name, variable, reading))
-        if beginning is None:
-            return None
-        groups = [group for group in self._member.get(name, ()) if group.startswith(beginning)]
-        if len(groups) > 1:
-            reading.note(f"{shown(name)} is in {printable(' and '.join(groups), 120)}", "two-places")
-        return groups[-1] if groups else None
-
-    def _value(self, host: str, variable: str, reading: AnsibleReading) -> object:
-        own = self._groups.host_vars.get(host, {})
-        around = (self._groups.written[group].variables for group in reversed(self._member.get(host, [])))
-        value = next((variables[variable] for variables in (own, *around) if variable in variables), None)
-        if any("{{" in text or "{%" in text for text in _texts(value)):
-            message = f"{shown(variable)} of {shown(host)} is a template, which only Ansible can fill in"
-            reading.note(message, "unfilled-template")
-            return None
-        return value
+def _place(hosts: AnsibleHosts, source: FromAnsible, name: str, kind: AreaKind, reading: AnsibleReading) -> object:
+    variable, beginning = source.area(kind)
+    if variable is not None:
+        return place_name(hosts.value(name, variable))
+    if beginning is None:
+        return None
+    groups = [group for group in hosts.groups_of.get(name, ()) if group.startswith(beginning)]
+    if len(groups) > 1:
+        reading.note(f"{shown(name)} is in {printable(' and '.join(groups), 120)}", "two-places")
+    return groups[-1] if groups else None
 
 
 def place_name(value: object) -> object:
     """A rack or zone as a name: ``rack=12`` in an INI file is a number to Ansible."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _is_template(value: object) -> bool:
+    return any("{{" in text or "{%" in text for text in _texts(value))
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -298,6 +357,6 @@ def _texts(value: object) -> Iterator[str]:
         yield from (inner for inner in value.values() if isinstance(inner, str))
 
 
-def _number(port: object) -> object:
+def port_number(port: object) -> object:
     """Ansible also accepts ``"2222"`` as a port."""
     return int(port) if isinstance(port, str) and port.isdecimal() and len(port) < 6 else port

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from rollout.app.check import check
 from rollout.app.ports import NodeSources
-from rollout.core.reading.found_nodes import FoundNode, FoundNodes
+from rollout.core.reading.ansible_inventory import read_hosts
+from rollout.core.reading.found_nodes import FoundNode, FoundNodes, refuse
 from rollout.core.text.nodesets import NodesetError, expand
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import counted
+from rollout.core.text.yaml_source import read_yaml
 from rollout.errors import InputError, Place, Problem
-from rollout.features.init import rules
-from rollout.features.init.rules import Guessed
-from rollout.features.init.words import NewProject, project_texts
+from rollout.features.init.rules.ansible import from_ansible, source_of, variables
+from rollout.features.init.rules.ansible_groups import chosen
+from rollout.features.init.rules.guesses import Guessed, from_api, some
+from rollout.features.init.rules.names import is_node_name, name_problem
+from rollout.features.init.words.project import NewProject, inventory_path, project_texts, ssh_config_path
+from rollout.features.init.words.refreshed import refreshed
+from rollout.features.init.words.ssh_config import ssh_config_text
 from rollout.kubelet.fields import known_minors
 
 
@@ -28,46 +34,82 @@ class Drafted:
 
 def nodes_of_kubeconfig(sources: NodeSources, kubeconfig: str) -> Guessed:
     """Raises ``RemoteError`` if the API server does not answer in time."""
-    return rules.from_api(sources.live(kubeconfig, ""))
+    return from_api(sources.live(kubeconfig, ""))
 
 
-def nodes_of_ansible(sources: NodeSources, path: str) -> Guessed:
-    """Raises ``InputError`` if the inventory cannot be read in time."""
-    return rules.from_ansible(sources.ansible(path), path)
+def nodes_of_ansible(sources: NodeSources, path: str, here: str) -> Guessed:
+    """``here``: the current folder. Raises ``InputError`` if the inventory cannot be read in time."""
+    hosts = read_hosts(sources.ansible(path), path)
+    picked = chosen(hosts)
+    source, guesses = source_of(hosts, picked, path)
+    templates = hosts.templates((*picked.nodes, *picked.bastions), variables(source))
+    if templates:
+        hosts.filled = sources.ansible_values(path, templates)
+        source, guesses = source_of(hosts, picked, path)
+    return from_ansible(hosts, picked, source, guesses, here)
 
 
-def nodes_of_names(text: str, file: str) -> Guessed:
-    """One name or nodeset a line; ``#`` begins a comment. Raises ``InputError`` with the place of each mistake."""
-    names: dict[str, None] = {}
-    problems: list[Problem] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        word = line.partition("#")[0].strip()
-        try:
-            names |= dict.fromkeys(expand(word) if word else ())
-        except NodesetError as error:
-            problems += [
-                Problem(flaw.reference, flaw.message, Place(file, number, 1), flaw.hint) for flaw in error.flaws
-            ]
-    if not names and not problems:
-        problems.append(Problem("no-nodes", f"{printable(file)}: there are no names in it"))
-    if problems:
-        raise InputError(tuple(problems[:20]))
-    nodes = tuple(FoundNode(name) for name in names)
-    return Guessed(FoundNodes(file, nodes), ("rack and zone: not known, names do not show them",))
+def nodes_of_nodeset(text: str) -> Guessed:
+    """The names that ``--nodes`` stands for. Raises ``InputError``."""
+    try:
+        names = expand(text)
+    except NodesetError as error:
+        refuse([Problem(flaw.reference, flaw.message, Place("--nodes", 1, 1), flaw.hint) for flaw in error.flaws])
+        raise
+    refuse([name_problem(name) for name in names if not is_node_name(name)])
+    nodes = tuple(map(FoundNode, names))
+    return Guessed(FoundNodes("--nodes", nodes), ("rack and zone: not known, names do not show them",))
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshedTexts:
+    """Path → the text that is there (``None``: none) and the new one, for files that change."""
+
+    texts: Mapping[str, tuple[str | None, str]]
+    notes: tuple[str, ...]
+
+
+def refreshed_texts(cluster: str, guessed: Guessed, inventory: str, ssh_config: str | None) -> RefreshedTexts:
+    """``inventory`` and ``ssh_config``: the texts of today. Raises ``InputError``."""
+    path = inventory_path(cluster)
+    if (root := read_yaml(inventory, path).root) is not None and "nodesFrom" in root.entries():
+        message = f"{path}: its nodes come from its source in every command"
+        refuse([Problem("not-refreshed", message, hint="there is nothing to refresh")])
+    made = refreshed(inventory, path, guessed)
+    texts: dict[str, tuple[str | None, str]] = {}
+    if made.text != inventory:
+        texts[path] = (inventory, made.text)
+    own = ssh_config_text(guessed)
+    if own and own != ssh_config:
+        texts[ssh_config_path(cluster)] = (ssh_config, own)
+    notes = [
+        f"{what} {counted(len(names), 'node')}: {some(names)}"
+        for what, names in (("came:", made.came), ("went:", made.went))
+        if names
+    ]
+    return RefreshedTexts(texts, (*notes, *made.notes))
 
 
 def drafted(cluster: str, guessed: Guessed, api_server: str, kubeconfig: str, ssh_config: str = "") -> Drafted:
-    """The files of the project. They were checked: mistakes are an ``InputError``, and nothing is to be written."""
+    """The files of the project. They were checked: mistakes are an ``InputError``, and nothing is to be written.
+
+    ``ssh_config``: the file that ``rollout.toml`` names, if it is another than the one that is made of the source.
+    """
     notes = guessed.notes
     version = api_server or guessed.api_server
     if not version:
         version = f"v1.{known_minors()[-1]}.0"
         notes = (*notes, f"apiServer: {version}, the newest that rollout knows; correct it if it is another")
-    texts = project_texts(NewProject(cluster, version, guessed.found, kubeconfig, ssh_config))
+    own = ssh_config_text(guessed)
+    named = ssh_config or (ssh_config_path(cluster) if own else "")
+    texts = project_texts(NewProject(cluster, version, guessed, kubeconfig, named))
     checked = check(_Texts(texts), _NoSources())
     if checked.problems:
         raise InputError(checked.problems[:20])
-    return Drafted(texts, len(guessed.found.nodes), notes)
+    whole = {inventory_path(cluster): texts[inventory_path(cluster)]}
+    return Drafted(
+        {**whole, **({ssh_config_path(cluster): own} if own else {}), **texts}, len(guessed.found.nodes), notes
+    )
 
 
 class _Texts:
@@ -95,6 +137,9 @@ class _NoSources:
 
     def ansible(self, path: str) -> str:
         raise AssertionError(path)
+
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        raise AssertionError(path, templates)
 
     def live(self, kubeconfig: str, context: str) -> tuple[()]:
         raise AssertionError(kubeconfig, context)

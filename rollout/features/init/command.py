@@ -1,8 +1,9 @@
-"""``rollout init``: a new project in the current folder."""
+"""``rollout init``: a new project in the current folder, one more cluster in it, or its nodes as they are now."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,27 +11,41 @@ import click
 
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.node_sources import RealSources
+from rollout.app.load import path_of
 from rollout.app.load_playbook import shipped_templates
+from rollout.cli.options import yes_option
+from rollout.cli.project import no_cluster, project_here
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.wiring import cluster_in
 from rollout.core.reading.project_file import PROJECT_FILE
+from rollout.core.text.diff import unified
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
-from rollout.features.init.asking import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names
-from rollout.features.init.client import write_new
-from rollout.features.init.rules import Guessed
+from rollout.features.init.asking import (
+    Drafted,
+    drafted,
+    nodes_of_ansible,
+    nodes_of_kubeconfig,
+    nodes_of_nodeset,
+    refreshed_texts,
+)
+from rollout.features.init.client import read_if_there, replace_all, write_new
+from rollout.features.init.rules.guesses import Guessed
+from rollout.features.init.rules.tables import read_names
+from rollout.features.init.words.project import IGNORED, inventory_path, ssh_config_path
 from rollout.lab import launch
 from rollout.lab.of_cluster import LAB_FOLDER, SSH_CONFIG, serves, specification
 
 _MAX_NAMES = 4 * 1024 * 1024
 _PARTS = ("inventories", "playbooks", "templates", PROJECT_FILE)
+_CHANGES = 10
 
 
 @registered("Make a project of a kubeconfig, Ansible inventory or names.")
 @click.command()
-@click.option("--names", "names", metavar="FILE", default="", help="A name or nodeset on each line.")
+@click.option("--names", "names", metavar="FILE", default="", help="A name or nodeset on each line, or a CSV table.")
 @click.option("--kubeconfig", metavar="FILE", default="", help="The Nodes of the API server of this kubeconfig.")
 @click.option("--ansible", metavar="PATH", default="", help="An Ansible inventory: INI, YAML, a folder or a program.")
 @click.option("--nodes", "new_nodes", metavar="NODESET", default="", help="Nodes by name: 'node-[001-060]'.")
@@ -40,6 +55,8 @@ _PARTS = ("inventories", "playbooks", "templates", PROJECT_FILE)
 @click.option("--api-server", metavar="VERSION", default="", help="The API server's version, such as v1.34.2.")
 @click.option("--lab", is_flag=True, help="Serve the nodes on this machine's loopback, to try rollout without nodes.")
 @click.option("--templates", is_flag=True, help="Also copy the shipped templates, to change them.")
+@click.option("--refresh", is_flag=True, help="Show which nodes came and went in the source, then write them.")
+@yes_option
 def init(
     names: str,
     kubeconfig: str,
@@ -49,10 +66,13 @@ def init(
     api_server: str,
     lab: bool,  # noqa: FBT001 - click's flag
     templates: bool,  # noqa: FBT001 - click's flag
-) -> None:
+    refresh: bool,  # noqa: FBT001 - click's flag
+    yes: bool,  # noqa: FBT001 - click's flag
+) -> int:
     """Make a project in the current folder: inventories/, playbooks/ and rollout.toml. Overwrites nothing.
 
-    Racks, zones and versions that the source does not name are guessed, and each guess is printed.
+    Racks, zones and versions that the source does not name are guessed, and each guess is printed. In a project, another
+    `--cluster` is added. With `--refresh`, nodes that came and went since are shown as a diff; nothing else changes.
 
     Example: `rollout init --kubeconfig ~/.kube/config --cluster rno`
     """
@@ -62,32 +82,128 @@ def init(
     if lab and kubeconfig:
         hint = "use --nodes, --names or --ansible"
         raise UsageError("which-nodes", "--lab does not serve the Nodes of an API server", hint=hint)
+    if refresh:
+        if lab or templates or api_server:
+            raise UsageError("only-nodes-refreshed", "--refresh takes no --lab, --templates and --api-server")
+        return _refresh(new_cluster, given, yes=yes)
     name = new_cluster or Path.cwd().name
     if not is_name(name):
         raise UsageError("bad-cluster-name", f"`{printable(name, 60)}` is no name for a cluster", hint="use --cluster")
-    there = [part for part in _PARTS if os.path.lexists(part)]
-    if there:
-        hint = "use an empty folder"
-        raise UsageError("project-exists", f"nothing was written: {', '.join(there)} is already here", hint=hint)
-    made = drafted(name, _found(given), api_server, kubeconfig, str(LAB_FOLDER / SSH_CONFIG) if lab else "")
-    write_new(Path(), {**(_templates() if templates else {}), **made.texts})
-    say("\n".join(printable(f"guessed {note}", 300) for note in made.notes))
-    say(f"written: {', '.join(made.texts)} ({counted(made.nodes, 'node')})")
+    is_second = _is_second(name)
+    if lab and is_second:
+        raise UsageError(
+            "project-exists", f"{PROJECT_FILE} is already here", hint="use `rollout lab up --cluster NAME`"
+        )
+    found = _found(given)
+    made = drafted(name, found, api_server, kubeconfig, str(LAB_FOLDER / SSH_CONFIG) if lab else "")
+    texts = _new_texts(name, made, is_second=is_second)
+    write_new(Path(), {**(_templates() if templates else {}), **texts})
+    _tell(found, made.notes)
+    say(f"written: {', '.join(texts)} ({counted(made.nodes, 'node')})")
     if lab:
         inventory = cluster_in(Path(), name)
         launch.up(specification(inventory, list(inventory.nodes), 1.0), LAB_FOLDER)
         say(serves(len(inventory.nodes), inventory.cluster))
-    say("next: `rollout doctor`, `rollout plan`")
+    _tell_ssh(name, texts, is_lab=lab, is_second=is_second)
+    _tell_ignored(texts)
+    of = f" --cluster {name}" if is_second else ""
+    say(f"next: `rollout doctor{of}`, `rollout plan{of}`")
+    return 0
+
+
+def _is_second(cluster: str) -> bool:
+    """Whether the folder is a project that has no such cluster. Everything else that is there is refused."""
+    there = [part for part in _PARTS if os.path.lexists(part)]
+    if not there:
+        return False
+    if PROJECT_FILE not in there:
+        raise UsageError(
+            "project-exists", f"nothing was written: {', '.join(there)} is already here", hint="use an empty folder"
+        )
+    project_here()  # it is readable, and nobody else's
+    if os.path.lexists(inventory_path(cluster)):
+        hint = "`--cluster NAME` adds another cluster, `--refresh` adds and removes nodes of this one"
+        message = f"nothing was written: {PROJECT_FILE} and {inventory_path(cluster)} are already here"
+        raise UsageError("project-exists", message, hint=hint)
+    return True
+
+
+def _new_texts(cluster: str, made: Drafted, *, is_second: bool) -> dict[str, str]:
+    """Those of the project that are not there: a second cluster shares rollout.toml and the playbooks."""
+    own = {inventory_path(cluster), ssh_config_path(cluster)}
+    skipped = {path for path in made.texts if path not in own} if is_second else set()
+    if is_second and not FolderFiles(Path()).list("playbooks", ".yaml"):
+        skipped = {path for path in skipped if not path.startswith("playbooks/")}
+    if os.path.lexists(".gitignore"):
+        skipped.add(".gitignore")
+    return {path: text for path, text in made.texts.items() if path not in skipped}
+
+
+def _refresh(cluster: str, given: Mapping[str, str], *, yes: bool) -> int:
+    """The diff stands before the question; 10: there are changes, and they were not written."""
+    project = project_here()
+    name = cluster or (project.values["cluster"].value if "cluster" in project.values else "")
+    if not name:
+        raise no_cluster()
+    files = FolderFiles(project.folder)
+    path_of(files, "inventories", name, "cluster")
+    found = _found(given)
+    made = refreshed_texts(
+        name, found, files.read(inventory_path(name)), read_if_there(project.folder / ssh_config_path(name))
+    )
+    _tell(found, (), made.notes)
+    if not made.texts:
+        say(f"no change: {inventory_path(name)} has the nodes of the source")
+        return 0
+    for path, (old, new) in made.texts.items():
+        say("\n".join(unified(old.encode() if old is not None else None, new.encode(), path)))
+    if not yes and not (sys.stdin.isatty() and click.confirm("Write this?")):
+        say("nothing was written; `--yes` writes it")
+        return _CHANGES
+    replace_all(project.folder, made.texts)
+    say(f"written: {', '.join(made.texts)}")
+    say(f"next: `rollout doctor --cluster {name}`, `rollout plan --cluster {name}`")
+    return 0
+
+
+def _tell(found: Guessed, notes: tuple[str, ...], more: tuple[str, ...] = ()) -> None:
+    lines = [*(f"guessed {note}" for note in notes), *found.told, *more]
+    if lines:
+        say("\n".join(printable(line, 400) for line in lines))
+
+
+def _tell_ssh(cluster: str, texts: Mapping[str, str], *, is_lab: bool, is_second: bool) -> None:
+    path = ssh_config_path(cluster)
+    if path not in texts:
+        return
+    say(f"read {path}: it was made of Ansible's variables, and says how the nodes are reached")
+    line = f"Include {Path.cwd() / path}"
+    if is_lab or is_second:
+        say(f"  use it with `--ssh-config {path}`, or write `{line}` as the first line of the ssh_config in use")
+    else:
+        say(
+            f"  `ssh_config` in {PROJECT_FILE} names it, so ~/.ssh/config is not read; to have both, remove that line and"
+        )
+        say(f"  write `{line}` as the first line of ~/.ssh/config")
+
+
+def _tell_ignored(texts: Mapping[str, str]) -> None:
+    if ".gitignore" in texts:
+        return
+    there = (read_if_there(Path(".gitignore")) or "").split()
+    missing = [line for line in IGNORED.splitlines() if not line.startswith("#") and line not in there]
+    if missing:
+        say(f"add to .gitignore: {' '.join(missing)}")
 
 
 def _found(given: Mapping[str, str]) -> Guessed:
     if given["--kubeconfig"]:
         return nodes_of_kubeconfig(RealSources(), given["--kubeconfig"])
     if given["--ansible"]:
-        return nodes_of_ansible(RealSources(), given["--ansible"])
+        return nodes_of_ansible(RealSources(), given["--ansible"], str(Path.cwd()))
     if given["--names"]:
-        return nodes_of_names(FolderFiles(Path(), _MAX_NAMES).read(given["--names"]), given["--names"])
-    return nodes_of_names(given["--nodes"], "--nodes")
+        return read_names(FolderFiles(Path(), _MAX_NAMES).read(given["--names"]), given["--names"])
+    return nodes_of_nodeset(given["--nodes"])
 
 
 def _templates() -> dict[str, str]:

@@ -9,9 +9,14 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.live import LiveNode
-from rollout.features.init.asking import drafted
-from rollout.features.init.rules import Guessed, from_ansible, from_api
+from rollout.features.init.asking import drafted, nodes_of_ansible
+from rollout.features.init.rules.guesses import Guessed, from_api
 from tests.app.test_live_inventories import ZONE, live
+from tests.app.test_load import FakeSources
+
+
+def from_ansible(text: str, path: str) -> Guessed:
+    return nodes_of_ansible(FakeSources(printed=text), path, "/here")
 
 
 def versions(*nodes: LiveNode, kubelet: str) -> tuple[LiveNode, ...]:
@@ -30,7 +35,9 @@ def test_labels_of_nodes_become_racks_and_zones() -> None:
         f"zone: label {ZONE}, on 4 of 4 Nodes",
         "apiServer: v1.33.4, the newest kubelet's version",
     )
-    assert '{name: "n1", address: "10.0.0.1", rack: "r1", zone: "z1"' in inventory(guessed)
+    text = inventory(guessed)
+    assert '"n1": {address: "10.0.0.1", labels: {"example.net/rack": "r1"' in text
+    assert 'racks:\n  "r0": "n[2,4]"\n  "r1": "n[1,3]"\nzones:\n  "z1": "r[0-1]"\n' in text
 
 
 def test_the_newest_version_is_by_number() -> None:
@@ -47,7 +54,7 @@ def test_a_label_whose_values_are_no_names_is_no_rack() -> None:
 def test_a_node_without_an_address_gets_its_name_and_is_said() -> None:
     guessed = from_api([live("n1"), live("n2"), replace(live("n3"), addresses=())])
     assert "address: the name, for 1 Node without InternalIP: n3" in guessed.notes
-    assert '{name: "n3", address: "n3"' in inventory(guessed)
+    assert '"n3": {labels:' in inventory(guessed)
 
 
 def test_no_node_has_an_address() -> None:
@@ -78,8 +85,10 @@ def test_a_node_without_a_rack_or_zone_is_in_one_for_such_nodes() -> None:
     guessed = from_api(nodes)
     assert "rack: rackless, for 2 nodes without one: n[2-3]" in guessed.notes
     assert "zone: zoneless, for 1 node without one: n3" in guessed.notes
-    assert '{name: "n2", address: "10.0.0.2", rack: "rackless", zone: "z1"' in inventory(guessed)
-    assert '{name: "n3", address: "10.0.0.3", rack: "rackless", zone: "zoneless"' in inventory(guessed)
+    text = inventory(guessed)
+    assert '"n2": {address: "10.0.0.2", zone: "z1"' in text, "rackless is in two zones, so zones are of nodes"
+    assert '"n3": {address: "10.0.0.3", zone: "zoneless"' in text
+    assert 'racks:\n  "r1": "n1"\n  "rackless": "n[2-3]"\n' in text
 
 
 def of_ansible(**racks: object) -> Guessed:
@@ -90,8 +99,7 @@ def of_ansible(**racks: object) -> Guessed:
 def test_a_rack_that_ansible_reads_as_a_number_is_a_name() -> None:
     guessed = of_ansible(n1=1, n2="r2", n3=None)
     assert guessed.notes[0] == "rack: host variable `rack`"
-    assert '{name: "n1", rack: "1"}' in inventory(guessed)
-    assert '{name: "n3", rack: "rackless"}' in inventory(guessed)
+    assert 'racks:\n  "1": "n1"\n  "r2": "n2"\n  "rackless": "n3"\n' in inventory(guessed)
 
 
 @pytest.mark.parametrize("rack", ["row 9", True, 1.5, "", ["r1"]])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from rollout.adapters.kubernetes import cluster, credentials
+from rollout.adapters.ssh.resolve import Resolver
 from rollout.app.load_playbook import shipped_templates
+from rollout.app.ports import Target
 from rollout.cli.main import run
+from tests.adapters.test_inventory_scripts import BIN, WITH_ANSIBLE
 
 SCRIPT = """\
 #!/bin/sh
@@ -38,7 +42,12 @@ def test_a_nodeset_becomes_a_project_of_the_folders_name(empty: Path, capsys: py
     assert "guessed rack and zone: not known" in told
     assert "guessed apiServer: v1." in told
     assert "(60 nodes)" in told
-    assert written(empty) == ["inventories/edge.yaml", "playbooks/parallel-pulls.yaml", "rollout.toml"]
+    assert written(empty) == [
+        ".gitignore",
+        "inventories/edge.yaml",
+        "playbooks/parallel-pulls.yaml",
+        "rollout.toml",
+    ]
     assert '"node-[001-060]": {}' in (empty / "inventories/edge.yaml").read_text()
     assert run(["check"]) == 0
     assert "ok: edge (60 nodes), 1 playbook" in capsys.readouterr().out
@@ -74,9 +83,11 @@ def test_an_ansible_inventory_gives_ssh_racks_zones_and_groups_and_nothing_else(
     assert "guessed rack: host variable `rack`" in told
     assert "guessed zone: groups that begin with `zone`: zone_a" in told
     text = (empty / "inventories/edge.yaml").read_text()
-    assert '{name: "h1", address: "10.0.0.1", rack: "r1", zone: "zone_a"}' in text
-    assert '{name: "h2", user: "sre", rack: "r2", zone: "zone_a"}' in text
-    assert '"gpu": {nodes: ["h2"]}' in text
+    assert '"h1": {address: "10.0.0.1"}' in text
+    assert '"h2": {user: "sre"}' in text
+    assert 'racks:\n  "r1": "h1"\n  "r2": "h2"\nzones:\n  "zone_a": "r[1-2]"\n' in text
+    assert "dropped 1 variable without a use here: vault_password" in told
+    assert '"gpu": {nodes: "h2"}' in text
     assert "hunter2" not in text
     assert run(["check"]) == 0
 
@@ -88,7 +99,7 @@ def test_templates_are_copied_when_asked_for(empty: Path) -> None:
     assert run(["check"]) == 0
 
 
-@pytest.mark.parametrize("there", ["inventories", "playbooks/mine.yaml", "templates", "rollout.toml"])
+@pytest.mark.parametrize("there", ["inventories", "playbooks/mine.yaml", "templates"])
 def test_a_folder_that_has_one_of_the_files_is_left_as_it_is(
     empty: Path, capsys: pytest.CaptureFixture[str], there: str
 ) -> None:
@@ -115,7 +126,9 @@ def test_a_link_that_points_nowhere_is_not_written_through(empty: Path) -> None:
         (["--kubeconfig", "k", "--lab"], "which-nodes"),
         (["--nodes", "n1", "--cluster", "a/b"], "bad-cluster-name"),
         (["--nodes", "a b"], "bad-nodeset"),
-        (["--nodes", "# none"], "no-nodes"),
+        (["--nodes", "Node_1"], "bad-node-name"),
+        (["--nodes", "n1", "--refresh", "--lab"], "only-nodes-refreshed"),
+        (["--nodes", "n1", "--refresh"], "no-cluster"),
         (["--nodes", "n1", "--api-server", "1.x"], "bad-version"),
         (["--names", "missing"], "file-missing"),
         (["--kubeconfig", "missing"], "no-kubeconfig"),
@@ -164,3 +177,96 @@ def test_a_plugin_that_hangs_is_named_and_ended_by_init_and_by_doctor(
     assert "the plugin hangs did not end in 1 s" in capsys.readouterr().out
     for pid in pids.read_text().split():
         assert not Path("/proc", pid).exists(), "it goes on"
+
+
+def test_a_second_cluster_is_added_and_touches_no_file_of_the_first(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", "--nodes", "n[1-3]", "--cluster", "one", "--api-server", "v1.33.2"]) == 0
+    before = {name: (empty / name).read_text() for name in written(empty)}
+    assert run(["init", "--nodes", "m[1-3]", "--cluster", "one"]) == 2
+    assert "inventories/one.yaml are already here" in capsys.readouterr().err
+    assert run(["init", "--nodes", "m[1-3]", "--cluster", "two", "--lab"]) == 2
+    assert "rollout.toml is already here (use `rollout lab up --cluster NAME`)" in capsys.readouterr().err
+    assert run(["init", "--nodes", "m[1-3]", "--cluster", "two", "--api-server", "v1.33.2"]) == 0
+    told = capsys.readouterr().out
+    assert "written: inventories/two.yaml (3 nodes)" in told
+    assert "next: `rollout doctor --cluster two`, `rollout plan --cluster two`" in told
+    assert {name: (empty / name).read_text() for name in before} == before
+    assert sorted({*written(empty)} - {*before}) == ["inventories/two.yaml"]
+    assert run(["check"]) == 0
+
+
+def test_what_git_must_not_keep_is_ignored_or_told(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (empty / ".gitignore").write_text("*.plan.json\n")
+    assert run(["init", "--nodes", "n1", "--api-server", "v1.33.2"]) == 0
+    assert "add to .gitignore: .rollout/ *.snapshot.json" in capsys.readouterr().out
+    assert (empty / ".gitignore").read_text() == "*.plan.json\n"
+
+
+def test_nodes_that_came_and_went_are_shown_before_they_are_written(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", "--nodes", "n[1-3]", "--api-server", "v1.33.2"]) == 0
+    inventory = empty / "inventories/edge.yaml"
+    mine = f"# Mine.\n{inventory.read_text()}settings: {{maxPods: 60}}  # and this\n"
+    inventory.write_text(mine)
+    capsys.readouterr()
+    assert run(["init", "--refresh", "--nodes", "n[2-4]"]) == 10
+    told = capsys.readouterr().out
+    assert "came: 1 node: n4\nwent: 1 node: n1\n" in told
+    assert '-  "n[1-3]": {}\n+  "n[2-4]": {}\n' in told
+    assert "nothing was written; `--yes` writes it" in told
+    assert inventory.read_text() == mine
+    assert run(["init", "--refresh", "--nodes", "n[2-4]", "--yes"]) == 0
+    assert inventory.read_text() == mine.replace("n[1-3]", "n[2-4]")
+    assert run(["check"]) == 0
+    capsys.readouterr()
+    assert run(["init", "--refresh", "--nodes", "n[2-4]"]) == 0
+    assert capsys.readouterr().out == "no change: inventories/edge.yaml has the nodes of the source\n"
+
+
+def test_an_inventory_that_asks_its_source_itself_has_nothing_to_refresh(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", "--nodes", "n1", "--api-server", "v1.33.2"]) == 0
+    (empty / "inventories/edge.yaml").write_text(
+        "cluster: edge\napiServer: v1.33.2\nnodesFrom: {ansible: {path: hosts}}\n"
+    )
+    assert run(["init", "--refresh", "--nodes", "n1"]) == 2
+    assert "[not-refreshed]" in capsys.readouterr().err
+
+
+BEHIND_A_BASTION = """\
+[kube_node]
+n[1:2]
+[bastion]
+jump ansible_host=192.0.2.9 ansible_user=ops
+[k8s_cluster:children]
+kube_node
+[k8s_cluster:vars]
+ansible_host="{{ inventory_hostname }}.{{ domain }}"
+domain=example.net
+ansible_ssh_common_args="-o ProxyCommand='ssh -W %h:%p {{ hostvars['jump'].ansible_user }}@{{ hostvars['jump'].ansible_host }}'"
+"""
+
+
+@WITH_ANSIBLE
+@pytest.mark.process
+def test_templates_of_a_real_inventory_are_filled_by_ansible(
+    empty: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+    hosts = empty.parent / "hosts.ini"
+    hosts.write_text(BEHIND_A_BASTION)
+    assert run(["init", "--ansible", str(hosts), "--api-server", "v1.33.2"]) == 0, capsys.readouterr().err
+    assert '"n[1-2]": {address: "{name}.example.net"}' in (empty / "inventories/edge.yaml").read_text()
+    fragment = empty / "inventories/edge.ssh_config"
+    assert fragment.read_text().endswith("\nHost n1.example.net n2.example.net\n    ProxyJump ops@192.0.2.9\n")
+    endpoint = Resolver.reading(fragment).resolve(Target("n1", "n1.example.net"))
+    assert str(endpoint.via) == "192.0.2.9"
+    assert f"Include {fragment}" in capsys.readouterr().out
+    assert 'ssh_config = "inventories/edge.ssh_config"' in (empty / "rollout.toml").read_text()
+    hosts.write_text(BEHIND_A_BASTION.replace("domain=example.net\n", ""))
+    assert run(["init", "--refresh", "--ansible", str(hosts)]) == 2
+    assert "`ansible_host` of `n1` is a template, and Ansible has no value for it" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rollout.errors import InputError
-from rollout.features.init.client import write_new
+from rollout.features.init.client import replace_all, write_new
 
 
 def test_all_are_written_with_their_folders(tmp_path: Path) -> None:
@@ -30,3 +30,12 @@ def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         write_new(tmp_path, {"a/one": "1\n", "two": "2\n"})
     assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_file_that_changed_since_it_was_shown_is_left(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("old\n")
+    with pytest.raises(InputError, match="has changed since it was shown"):
+        replace_all(tmp_path, {"two": (None, "2\n"), "one": ("older\n", "new\n")})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one"]
+    replace_all(tmp_path, {"two": (None, "2\n"), "one": ("old\n", "new\n")})
+    assert (tmp_path / "one").read_text() == "new\n"

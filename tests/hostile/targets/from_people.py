@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from collections.abc import Collection, Mapping
 from functools import cache
 
 from rollout.adapters.clock import SystemZones
@@ -12,6 +13,7 @@ from rollout.core.model.conditions import of_kind
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.settings import Setting
 from rollout.core.reading import ansible_inventory
+from rollout.core.reading.found_nodes import FoundNode, FoundNodes
 from rollout.core.reading.inventory_draft import draft_of, finish
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.reading.label_selectors import SelectorError, matches, parse
@@ -26,6 +28,11 @@ from rollout.errors import InputError, Place
 from rollout.features.approvals.rules import ApprovalRule, Examined, form_of, refusals
 from rollout.features.change_windows.asking import zoned
 from rollout.features.change_windows.rules import ChangeCalendar, answer
+from rollout.features.init.asking import drafted, nodes_of_ansible
+from rollout.features.init.rules.guesses import Guessed
+from rollout.features.init.rules.tables import read_names
+from rollout.features.init.words.refreshed import refreshed
+from rollout.features.init.words.ssh_config import ssh_config_text
 from rollout.kubelet import homes
 from tests.app.test_ansible_inventories import HOSTS
 from tests.hostile.property import Target
@@ -105,8 +112,85 @@ def _override(data: bytes) -> tuple[str, ...]:
 def _ansible(data: bytes) -> tuple[str, ...]:
     draft = draft_of(json.dumps({"cluster": "c", "apiServer": "v1.34.1", "nodesFrom": {"ansible": ANSIBLE}}), "c.yaml")
     assert isinstance(draft.source, FromAnsible)
-    inventory = finish(draft, ansible_inventory.found_nodes(_text(data), draft.source, "ansible"))
+    inventory = finish(
+        draft, ansible_inventory.found_nodes(ansible_inventory.read_hosts(_text(data), "ansible"), draft.source)
+    )
     return *inventory.nodes, *(node.address for node in inventory.nodes.values())
+
+
+class _Printed:
+    """What a hostile inventory prints; Ansible fills each template with the same text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def ansible(self, path: str) -> str:
+        return self._text
+
+    def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
+        return {host: dict.fromkeys(names, self._text[:200]) for host, names in templates.items()}
+
+    def live(self, kubeconfig: str, context: str) -> tuple[()]:
+        raise AssertionError
+
+
+def _drafted(guessed: Guessed) -> tuple[str, ...]:
+    made = drafted("c", guessed, "v1.34.1", "")
+    return (
+        *made.notes,
+        *guessed.told,
+        *made.texts["inventories/c.yaml"].splitlines(),
+        *ssh_config_text(guessed).splitlines(),
+    )
+
+
+def _new_of_ansible(data: bytes) -> tuple[str, ...]:
+    return _drafted(nodes_of_ansible(_Printed(_text(data)), "hosts", "/here"))
+
+
+def _new_of_names(data: bytes) -> tuple[str, ...]:
+    return _drafted(read_names(_text(data), "fleet.csv"))
+
+
+def _refreshed(data: bytes) -> tuple[str, ...]:
+    nodes = tuple(FoundNode(f"small-{number:03}", rack="c") for number in range(2, 30, 3))
+    made = refreshed(_text(data), "i.yaml", Guessed(FoundNodes("hosts", nodes, {"gpu": ["small-029"]}), ()))
+    return *made.text.splitlines(), *made.notes
+
+
+OLD = b"""\
+cluster: i
+apiServer: v1.34.1
+nodes:
+  small-[001-002]: {}
+  small-005: {}
+  x1: {}
+racks:
+  c: 'small-[001-002,005]'
+  d: x1
+groups:
+  gpu: {nodes: [x1, small-002]}
+"""
+NEW = {
+    "_meta": {
+        "hostvars": {
+            "n1": {
+                "ansible_ssh_common_args": "-o ProxyCommand='ssh -i /k -W %h:%p u@b' -J a,b -p 22",
+                "ansible_become_user": "x",
+            },
+            "n2": {"ansible_ssh_private_key_file": "k", "ansible_ssh_port": "22", "rack": "{{ a }}"},
+            "b": {"ansible_host": "192.0.2.9"},
+        }
+    },
+    "kube_node": ["n1", "n2"],
+    "bastion": ["b"],
+    "zone_a": {"hosts": ["n1"]},
+}
+TABLES = (
+    b"name,ip,rack,zone,region,role,labels,port\nn1,10.0.0.1,r1,z1,e,worker,a=b;c=d,22\n",
+    b'n1;10.0.0.1;rack1\n"n2";10.0.0.2;rack2\n',
+    b"n[1-3],m1 # more\n",
+)
 
 
 def _yaml(data: bytes) -> tuple[str, ...]:
@@ -195,5 +279,8 @@ TARGETS = (
     Target("override", _override, lambda: (b"maxPods=110", b"--v=3", b"evictionHard={memory.available: 5%}")),
     Target("calendar", _calendar, lambda: CALENDARS, examples=60),
     Target("signature", _signature, lambda: (_armoured(b"plan-approval@rollout"), _armoured(b"file"))),
+    Target("new-of-ansible", _new_of_ansible, lambda: (json.dumps(NEW).encode(),)),
+    Target("new-of-names", _new_of_names, lambda: TABLES),
+    Target("refreshed", _refreshed, lambda: (OLD,)),
     Target("ansible", _ansible, lambda: (json.dumps(HOSTS).encode(), json.dumps(HOSTS, indent=1).encode())),
 )

@@ -1,17 +1,15 @@
-"""Guesses about nodes that a source lists: which label or variable is the rack and the zone. Each guess is reported."""
+"""Guesses about the Nodes of an API server: which label is the rack and the zone. Each guess is reported."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from rollout.core.model.live import LiveNode
-from rollout.core.reading.ansible_inventory import document_of, found_nodes, place_name
 from rollout.core.reading.found_nodes import FoundNodes, nodes_from_api
-from rollout.core.reading.node_sources import FromAnsible, FromKubernetes
+from rollout.core.reading.node_sources import FromKubernetes
 from rollout.core.text.nodesets import fold, is_name
 from rollout.core.text.terminal import counted, printable
 
@@ -22,13 +20,25 @@ _NOISE = re.compile(r"(?:beta\.kubernetes\.io/|kubernetes\.io/hostname$)")
 _VERSION = re.compile(r"v1\.(\d{1,3})\.(\d{1,3})")
 
 
+SshLines = tuple[tuple[str, str], ...]
+"""Keywords of ssh_config with their values."""
+
+
 @dataclass(frozen=True, slots=True)
 class Guessed:
-    """Nodes, and a line for each guess. ``api_server`` is ``""`` if the source does not show a version."""
+    """Nodes, and a line for each guess. ``api_server`` is ``""`` if the source does not show a version.
+
+    ``told``: what was left out or dropped. ``labels`` are of groups. ``ways`` is node → what ssh_config must set for it beyond
+    address, user and port, and ``bastions`` the same for the hosts on the way.
+    """
 
     found: FoundNodes
     notes: tuple[str, ...]
     api_server: str = ""
+    told: tuple[str, ...] = ()
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    ways: Mapping[str, SshLines] = field(default_factory=dict)
+    bastions: Mapping[str, SshLines] = field(default_factory=dict)
 
 
 def from_api(live: Sequence[LiveNode]) -> Guessed:
@@ -38,13 +48,13 @@ def from_api(live: Sequence[LiveNode]) -> Guessed:
     address = max(_ADDRESSES, key=lambda kind: kinds[kind])
     bare = [node.name for node in live if address not in dict(node.addresses)]
     if bare:
-        notes.append(f"address: the name, for {counted(len(bare), 'Node')} without {address}: {_some(bare)}")
+        notes.append(f"address: the name, for {counted(len(bare), 'Node')} without {address}: {some(bare)}")
     rack = _label(live, "rack", [key for node in live for key in node.labels if _RACK.search(key)], notes)
     zone = _label(live, "zone", [key for node in live for key in node.labels if key in _ZONES], notes)
     source = FromKubernetes.model_validate(
         {"address": address, "rackLabel": rack or None, "zoneLabel": zone or _ZONES[0]}
     )
-    nodes = _placed(nodes_from_api([_reachable(node, address) for node in live], source), notes)
+    nodes = placed(nodes_from_api([_reachable(node, address) for node in live], source), notes)
     version = _newest(node.kubelet_version for node in live)
     if version:
         notes.append(f"apiServer: {version}, the newest kubelet's version")
@@ -72,34 +82,7 @@ def _newest(versions: Iterable[str]) -> str:
     return "v1.{}.{}".format(*max(versions_seen)) if versions_seen else ""
 
 
-def from_ansible(text: str, where: str) -> Guessed:
-    """The hosts of ``ansible-inventory --list``. Other variables than those of SSH, rack and zone are dropped."""
-    document = document_of(text, where)
-    keys: dict[str, Any] = {}
-    notes: list[str] = []
-    for what in ("rack", "zone"):
-        groups = [
-            name for name in document if re.fullmatch(rf"{what}[-_]?[A-Za-z0-9._-]+", name) and name != f"{what}s"
-        ]
-        # The values of a variable as names of places, of hosts and of groups.
-        meta = document.get("_meta")
-        hosts = meta.get("hostvars") if isinstance(meta, dict) else None
-        maps = [*hosts.values()] if isinstance(hosts, dict) else []
-        maps += [group.get("vars") for group in document.values() if isinstance(group, dict)]
-        given = [place_name(variables[what]) for variables in maps if isinstance(variables, dict) and what in variables]
-        if given and all(isinstance(value, str) and is_name(value) for value in given):
-            keys[what] = what
-            notes.append(f"{what}: host variable `{what}`")
-        elif groups:
-            keys[f"{what}Groups"] = what
-            notes.append(f"{what}: groups that begin with `{what}`: {_some(groups)}")
-        else:
-            notes.append(f"{what}: not known, no variable or group shows it")
-    nodes = found_nodes(text, FromAnsible.model_validate({"path": where, **keys}), where)
-    return Guessed(_placed(nodes, notes), tuple(notes))
-
-
-def _placed(found: FoundNodes, notes: list[str]) -> FoundNodes:
+def placed(found: FoundNodes, notes: list[str]) -> FoundNodes:
     """An inventory has a rack for every node or for none, and zones likewise. Their names differ: both are nodesets."""
     racks = _filled("rack", {node.name: node.rack for node in found.nodes}, notes)
     zones = _filled("zone", {node.name: node.zone for node in found.nodes}, notes)
@@ -112,10 +95,11 @@ def _filled(what: str, places: Mapping[str, object], notes: list[str]) -> Mappin
     without = [name for name, place in places.items() if place is None]
     if not 0 < len(without) < len(places):
         return places
-    notes.append(f"{what}: {what}less, for {counted(len(without), 'node')} without one: {_some(without)}")
+    notes.append(f"{what}: {what}less, for {counted(len(without), 'node')} without one: {some(without)}")
     return {name: f"{what}less" if place is None else place for name, place in places.items()}
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Iterable[str]) -> str:
+    """Names as a short nodeset."""
     valid = [name for name in names if is_name(name)]
     return printable(fold(valid), 120)

@@ -1,0 +1,227 @@
+"""Nodes of an Ansible inventory: which hosts, their racks and zones, and the way to each by Ansible's variables of SSH."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rollout.core.reading.ansible_inventory import (
+    DOAS,
+    OF_ANSIBLE,
+    AnsibleHosts,
+    found_nodes,
+    place_name,
+    port_number,
+    variables_of,
+)
+from rollout.core.reading.found_nodes import FoundNode, refuse
+from rollout.core.reading.node_sources import FromAnsible
+from rollout.core.text.nodesets import is_name
+from rollout.core.text.terminal import counted, printable
+from rollout.features.init.rules.ansible_groups import LABELS, Chosen
+from rollout.features.init.rules.guesses import Guessed, SshLines, placed, some
+from rollout.features.init.rules.names import addresses_among, is_node_name, name_problem
+from rollout.features.init.rules.ssh_arguments import hop_text, jump_of, read_arguments
+
+_PLACES = ("rack", "zone")
+_OLD_NAMES = {"address": "ansible_ssh_host", "user": "ansible_ssh_user", "port": "ansible_ssh_port"}
+_KEYS = ("ansible_ssh_private_key_file", "ansible_private_key_file")
+_ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
+"""In the order in which Ansible gives them to ssh. Its own port, user and key stand behind the first."""
+_BECOME = ("ansible_become_user",)
+_PASSWORDS = frozenset(
+    {"ansible_password", "ansible_ssh_pass", "ansible_ssh_password", "ansible_become_password", "ansible_become_pass",
+     "ansible_sudo_pass", "ansible_ssh_private_key_passphrase"}
+)  # fmt: skip
+_PATH = re.compile(r"[^\x00-\x1f\x7f\"\\#]+")
+_SUDO = frozenset({"sudo", "ansible.builtin.sudo", "community.general.sudo"})
+
+VARIABLES = (*_OLD_NAMES.values(), *_KEYS, *_ARGUMENTS, *_BECOME)
+"""What is read of a host beyond what makes a node."""
+
+
+def variables(source: FromAnsible) -> tuple[str, ...]:
+    """All that is read of a host."""
+    return (*variables_of(source), *VARIABLES)
+
+
+def source_of(hosts: AnsibleHosts, chosen: Chosen, where: str) -> tuple[FromAnsible, tuple[str, ...]]:
+    """Where racks and zones are to be found, and the guesses."""
+    keys: dict[str, Any] = {}
+    notes: list[str] = []
+    for what in _PLACES:
+        groups = [
+            name
+            for name in hosts.groups.written
+            if re.fullmatch(rf"{what}[-_]?[A-Za-z0-9._-]+", name) and name not in {f"{what}s", *OF_ANSIBLE}
+        ]
+        # A template is a guess until Ansible has filled it.
+        values = [place_name(hosts.value(name, what)) for name in chosen.nodes if what in hosts.variables(name)]
+        templates = hosts.templates(chosen.nodes, [what])
+        if (
+            values
+            and all(value is None or (isinstance(value, str) and is_name(value)) for value in values)
+            and (templates or any(values))
+        ):
+            keys[what] = what
+            notes.append(f"{what}: host variable `{what}`")
+        elif groups:
+            keys[f"{what}Groups"] = what
+            notes.append(f"{what}: groups that begin with `{what}`: {some(groups)}")
+        else:
+            notes.append(f"{what}: not known, no variable or group shows it")
+    return FromAnsible.model_validate({"path": where, **keys}), tuple(notes)
+
+
+def from_ansible(
+    hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, guesses: Iterable[str], here: str
+) -> Guessed:
+    """``here``: the folder that relative paths of keys begin at, as in Ansible. Raises ``InputError``."""
+    refuse([name_problem(name, hosts.where) for name in chosen.nodes if not is_node_name(name)])
+    refuse([*hosts.unfilled((*chosen.nodes, *chosen.bastions), variables(source))])
+    notes = list(guesses)
+    found = found_nodes(hosts, source, chosen.nodes)
+    found = placed(replace(found, nodes=tuple(_by_old_names(hosts, node) for node in found.nodes)), notes)
+    ways = {node.name: _way(hosts, node, here) for node in found.nodes}
+    nodes = tuple(replace(node, user=ways[node.name].user, port=ways[node.name].port) for node in found.nodes)
+    through = _bastion(hosts, chosen, ways, here, notes)
+    bastions: dict[str, SshLines] = {host: lines for way in ways.values() for host, lines in way.bastions if lines}
+    if through is not None:
+        ways = {name: replace(way, lines=(*way.lines, ("ProxyJump", through.via))) for name, way in ways.items()}
+        bastions |= {through.host: through.lines} if through.lines else {}
+    if numbers := addresses_among(chosen.nodes):
+        notes.append(
+            f"names: addresses, for {counted(len(numbers), 'node')}; the API server may know them by host names"
+        )
+    told = (*chosen.told, *_dropped(hosts, chosen, source, ways))
+    labels = {name: {LABELS[role]: ""} for name, role in chosen.roles.items() if role in LABELS}
+    return Guessed(
+        replace(found, nodes=nodes),
+        tuple(notes),
+        told=told,
+        labels=labels,
+        ways={name: way.lines for name, way in ways.items() if way.lines},
+        bastions=bastions,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    user: object
+    port: object
+    lines: SshLines
+    bastions: tuple[tuple[str, SshLines], ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Through:
+    via: str
+    host: str
+    lines: SshLines
+
+
+def _by_old_names(hosts: AnsibleHosts, node: FoundNode) -> FoundNode:
+    """``ansible_ssh_host`` and its kind count where the new name is not set."""
+    old = {key: hosts.value(node.name, name) for key, name in _OLD_NAMES.items()}
+    return replace(
+        node,
+        address=node.address if node.address is not None else old["address"],
+        user=node.user if node.user is not None else old["user"],
+        port=node.port if node.port is not None else port_number(old["port"]),
+    )
+
+
+def _way(hosts: AnsibleHosts, node: FoundNode, here: str) -> _Way:
+    """As ssh reads Ansible's command line: the first value of an option counts."""
+    given: list[tuple[str, str]] = []
+    dropped: list[str] = []
+    for name in _ARGUMENTS:
+        value = hosts.value(node.name, name)
+        try:
+            arguments = read_arguments(shlex.split(value) if isinstance(value, str) else ())
+        except ValueError:
+            dropped.append(f"{name}, an open quote")
+            continue
+        given += arguments.lines
+        dropped += arguments.dropped
+        if name == _ARGUMENTS[0]:
+            given += _key(hosts, node.name, here)
+    first = dict(reversed(given))
+    lines: list[tuple[str, str]] = [
+        ("IdentityFile", value) for name, value in dict.fromkeys(given) if name == "IdentityFile"
+    ]
+    bastions: tuple[tuple[str, SshLines], ...] = ()
+    jump = jump_of(first["ProxyCommand"]) if "ProxyCommand" in first else None
+    if jump is not None:
+        first["ProxyJump"] = jump.via
+        bastions = ((jump.host, jump.lines),)
+        dropped += jump.dropped
+        del first["ProxyCommand"]
+    port, user = port_number(first.pop("Port", None)), first.pop("User", None)
+    lines += [
+        (name, value) for name, value in sorted(first.items()) if name != "IdentityFile" and value.lower() != "none"
+    ]
+    return _Way(
+        node.user if node.user is not None else user,
+        node.port if node.port is not None else port,
+        tuple((name, _quoted(name, value)) for name, value in lines),
+        tuple((host, tuple((name, _quoted(name, value)) for name, value in each)) for host, each in bastions),
+        tuple(dict.fromkeys(dropped)),
+    )
+
+
+def _quoted(name: str, value: str) -> str:
+    return value if name == "ProxyCommand" or " " not in value else f'"{value}"'
+
+
+def _key(hosts: AnsibleHosts, host: str, here: str) -> Iterator[tuple[str, str]]:
+    value = next((value for name in _KEYS if isinstance(value := hosts.value(host, name), str) and value), "")
+    if _PATH.fullmatch(value):
+        yield "IdentityFile", value if value.startswith(("/", "~")) else f"{here}/{value.removeprefix('./')}"
+
+
+def _bastion(
+    hosts: AnsibleHosts, chosen: Chosen, ways: Mapping[str, _Way], here: str, notes: list[str]
+) -> _Through | None:
+    """A host of a group of bastions is the way to all nodes, if no variable names another way: as kubespray does it."""
+    has_way = [name for name, way in ways.items() if {"ProxyJump", "ProxyCommand"} & {key for key, _ in way.lines}]
+    if has_way or not chosen.bastions:
+        return None
+    if len(chosen.bastions) > 1:
+        notes.append(f"no ProxyJump: it is not known which of {some(chosen.bastions)} leads to which nodes")
+        return None
+    name = chosen.bastions[0]
+    host = _by_old_names(hosts, FoundNode(name, *(hosts.value(name, key) for key in ("ansible_host",))))
+    user = hosts.value(name, "ansible_user")
+    way = _way(hosts, replace(host, user=user if user is not None else host.user), here)
+    port = hosts.value(name, "ansible_port")
+    via = hop_text(str(host.address or name), str(way.user or ""), str(port or way.port or ""))
+    notes.append(f"ProxyJump: {printable(via, 80)}, the only host of a group of bastions")
+    return _Through(via, str(host.address or name), way.lines)
+
+
+def _dropped(hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, ways: Mapping[str, _Way]) -> Iterator[str]:
+    used = {*variables(source), "ansible_become"}
+    names = Counter(name for host in chosen.nodes for name in hosts.variables(host))
+    passwords = sorted(_PASSWORDS & names.keys())
+    if passwords:
+        yield f"dropped {', '.join(passwords)}: SSH logs in with keys, and sudo's password is typed with --ask-sudo-password"
+    methods = Counter(
+        str(value) for host in chosen.nodes if (value := hosts.value(host, "ansible_become_method")) is not None
+    )
+    for method in sorted(methods.keys() - _SUDO - {*DOAS}):
+        yield f"dropped ansible_become_method `{printable(method, 40)}` of {counted(methods[method], 'node')}: rollout uses sudo or doas"
+    users = {str(value) for host in chosen.nodes if (value := hosts.value(host, "ansible_become_user")) is not None}
+    if users - {"root"}:
+        yield f"dropped ansible_become_user {printable(', '.join(sorted(users - {'root'})), 80)}: rollout becomes root"
+    options = sorted({option for way in ways.values() for option in way.dropped})
+    if options:
+        yield f"dropped options of ssh: {printable(', '.join(options), 200)} (host keys are always verified)"
+    rest = sorted(names.keys() - used - _PASSWORDS)
+    if rest:
+        yield f"dropped {counted(len(rest), 'variable')} without a use here: {printable(', '.join(rest), 200)}"

@@ -1,0 +1,323 @@
+"""An inventory of people with the nodes that came and went: only those names change, all other bytes stay.
+
+Names of nodes are replaced where they stand, entries without nodes are removed with their lines, and new entries follow the last
+one. The result is read again, and must be the old inventory without the nodes that went and with those that came.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from rollout.core.model.inventory import Inventory
+from rollout.core.reading.found_nodes import FoundNode
+from rollout.core.reading.inventory_file import NO_RACK, load_inventory
+from rollout.core.text.nodesets import NodesetError, expand, fold
+from rollout.core.text.terminal import printable
+from rollout.core.text.yaml_source import Entry, Item, read_yaml
+from rollout.errors import InputError, Place, Problem
+from rollout.features.init.rules.guesses import Guessed, some
+from rollout.features.init.words.project import LONGEST_KEY, attributes, keys_of
+
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'")
+_ALGEBRA = re.compile(r"[@!&^*?]")
+_CLOSE = re.compile(r"\s*,?\s*\]")
+_NO_CONTENT = re.compile(r"\s*(?:#.*)?$")
+BY_HAND = "change the file by hand"
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """The new text, the nodes that came and went, and differences that are left as they are."""
+
+    text: str
+    came: tuple[str, ...]
+    went: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def refreshed(text: str, file: str, guessed: Guessed) -> Refreshed:
+    """``text`` is a valid inventory that lists its nodes. Raises ``InputError`` if it cannot be changed line by line."""
+    have = load_inventory(text, file)
+    found = {node.name: node for node in guessed.found.nodes}
+    came = tuple(name for name in found if name not in have.nodes)
+    went = tuple(name for name in have.nodes if name not in found)
+    if not came and not went:
+        return Refreshed(text, (), (), tuple(_differences(have, guessed)))
+    root = read_yaml(text, file).root
+    if root is None:
+        raise AssertionError(file)
+    work = _Work(text, file, root, frozenset(went), {name: found[name] for name in came})
+    work.nodes()
+    work.places("racks", {name: [str(node.rack)] for name, node in work.came.items() if node.rack is not None})
+    work.zones()
+    work.groups({name: list(groups) for name, groups in _groups_of(guessed, came).items()})
+    new = work.result()
+    _prove(have, new, file, found, set(came))
+    return Refreshed(new, came, went, tuple(_differences(have, guessed)))
+
+
+def _groups_of(guessed: Guessed, names: Iterable[str]) -> Mapping[str, list[str]]:
+    members = {group: frozenset(each) for group, each in guessed.found.groups.items()}
+    return {name: [group for group, each in members.items() if name in each] for name in names}
+
+
+def _differences(have: Inventory, guessed: Guessed) -> Iterator[str]:
+    """What the source says otherwise of nodes that stay: the file is right until a person changes it."""
+    odd: dict[str, list[str]] = {}
+    for node in guessed.found.nodes:
+        old = have.nodes.get(node.name)
+        if old is None:
+            continue
+        pairs = (
+            ("address", old.address, str(node.address or node.name).replace("{name}", node.name)),
+            ("user", old.user, node.user),
+            ("port", old.port, node.port),
+            ("rack", None if old.rack == NO_RACK else old.rack, node.rack),
+            ("zone", None if old.zone == NO_RACK else old.zone, node.zone),
+        )
+        for key, here, there in pairs:
+            if there is not None and here is not None and str(here) != str(there):
+                odd.setdefault(key, []).append(node.name)
+    for key, names in odd.items():
+        yield f"left as it is: the {key} of {some(names)} is another in the source"
+    if guessed.api_server and guessed.api_server != have.api_server:
+        yield f"left as it is: apiServer {have.api_server}; the source shows {guessed.api_server}"
+
+
+def _prove(have: Inventory, text: str, file: str, found: Mapping[str, FoundNode], came: Set[str]) -> None:
+    new = load_inventory(text, file)
+    kept = {name: node for name, node in have.nodes.items() if name in found}
+    same = {name: node for name, node in new.nodes.items() if name not in came} == kept
+    reached = all(
+        new.nodes[name].address == str(found[name].address or name).replace("{name}", name)
+        for name in came
+        if name in new.nodes
+    )
+    if not same or not reached or came - new.nodes.keys():
+        message = "the nodes that came and went cannot be written into it without another effect"
+        raise InputError((Problem("not-refreshed", f"{printable(file)}: {message}", hint=BY_HAND),))
+
+
+@dataclass(slots=True)
+class _Work:
+    """Changes of lines, by their numbers from 1: spans of a line, lines to remove, lines to add behind one."""
+
+    text: str
+    file: str
+    root: Item
+    went: frozenset[str]
+    came: Mapping[str, FoundNode]
+    spans: list[tuple[int, int, int, str]] = field(default_factory=list)
+    removed: set[int] = field(default_factory=set)
+    added: dict[int, list[str]] = field(default_factory=dict)
+
+    def result(self) -> str:
+        lines = self._lines()
+        for line, start, end, new in sorted(self.spans, reverse=True):
+            lines[line - 1] = lines[line - 1][:start] + new + lines[line - 1][end:]
+        whole = [[] if at in self.removed else [line] for at, line in enumerate(lines, 1)]
+        for at, more in self.added.items():
+            if not lines[at - 1].endswith("\n"):
+                whole[at - 1] = [f"{lines[at - 1]}\n"]
+            whole[at - 1] += [f"{line}\n" for line in more]
+        return "".join(line for each in whole for line in each)
+
+    def _lines(self) -> list[str]:
+        return self.text.splitlines(keepends=True)
+
+    # Nodes.
+
+    def nodes(self) -> None:
+        entry = self.root.entries()["nodes"]
+        if isinstance(entry.item.value, list):
+            self._listed(entry, entry.item.value)
+        else:
+            self._folded(entry)
+
+    def _folded(self, section: Entry) -> None:
+        entries = section.item.entries()
+        self._in_lines(section, [*entries.values()])
+        joining: dict[str, list[str]] = {key: [] for key in entries}
+        fresh: dict[str, list[str]] = {}
+        for name, node in self.came.items():
+            pairs = dict(attributes(node, self._keys(node)))
+            alike = [key for key, entry in entries.items() if (entry.item.plain() or {}) == pairs]
+            if alike:
+                joining[alike[0]].append(name)
+            else:
+                fresh.setdefault(_flow(pairs), []).append(name)
+        for key, entry in entries.items():
+            names = expand(key)
+            stay = [name for name in names if name not in self.went] + joining[key]
+            if not stay:
+                self._remove(section, entry.line)
+            elif [*names] != stay:
+                text = json.dumps(fold(stay))
+                if len(text) > LONGEST_KEY:
+                    self._by_hand(entry, f"its nodeset would have {len(text)} characters, too many for a key")
+                self._replace(entry, key, text)
+        indent = " " * (next(iter(entries.values())).column - 1)
+        lines = [f"{indent}{json.dumps(text)}: {pairs}" for pairs, names in fresh.items() for text in keys_of(names)]
+        self._append(section, lines)
+
+    def _listed(self, section: Entry, items: Sequence[Item]) -> None:
+        self._in_lines(section, items)
+        for item in items:
+            if str(item.entries()["name"].item.value) in self.went:
+                self._remove(section, item.line)
+        first = self._lines()[items[0].line - 1]
+        indent = first[: first.index("-")]
+        lines = [
+            f"{indent}- {_flow({'name': name, **dict(attributes(node, self._keys(node)))})}"
+            for name, node in self.came.items()
+        ]
+        self._append(section, lines)
+
+    def _keys(self, node: FoundNode) -> Set[str]:
+        """Keys that the cluster's ``ssh``, ``racks`` and ``zones`` do not already set for this node."""
+        ssh = self.root.entries().get("ssh")
+        shared = ssh.item.plain() if ssh else {}
+        keys = {
+            key for key in ("user", "port") if not isinstance(shared, dict) or shared.get(key) != getattr(node, key)
+        }
+        entries = self.root.entries()
+        keys |= {"rack"} - ({"rack"} if "racks" in entries else set())
+        return keys | ({"zone"} - ({"zone"} if "zones" in entries else set()))
+
+    # Racks, zones and groups.
+
+    def places(self, title: str, of: Mapping[str, Sequence[str]]) -> None:
+        """``of``: what came → the entries of the section that it belongs to."""
+        section = self.root.entries().get(title)
+        if section is None:
+            return
+        entries = section.item.entries()
+        self._in_lines(section, [*entries.values()])
+        for name, entry in entries.items():
+            self._members(section, entry, entry.item, [node for node, its in of.items() if name in its])
+        missing: dict[str, list[str]] = {}
+        for node, its in of.items():
+            for name in its:
+                if name not in entries:
+                    missing.setdefault(name, []).append(node)
+        indent = " " * (next(iter(entries.values())).column - 1)
+        self._append(
+            section, [f"{indent}{json.dumps(name)}: {json.dumps(fold(each))}" for name, each in missing.items()]
+        )
+
+    def zones(self) -> None:
+        """Zones consist of racks: only a rack that is new, or gone, changes one."""
+        racks = self.root.entries().get("racks")
+        known = racks.item.entries() if racks else {}
+        fresh = {
+            str(node.rack): [str(node.zone)]
+            for node in self.came.values()
+            if node.rack is not None and node.zone is not None and str(node.rack) not in known
+        }
+        kept, self.went = self.went, frozenset(name for name, entry in known.items() if entry.line in self.removed)
+        self.places("zones", fresh)
+        self.went = kept
+
+    def groups(self, of: Mapping[str, Sequence[str]]) -> None:
+        """``of``: node that came → its groups in the source. Groups that the file does not have are not added."""
+        section = self.root.entries().get("groups")
+        if section is None:
+            return
+        self._in_lines(section, [*section.item.entries().values()])
+        for name, entry in section.item.entries().items():
+            nodes = entry.item.entries().get("nodes")
+            if nodes is not None:
+                self._members(section, entry, nodes.item, [node for node, its in of.items() if name in its])
+
+    def _members(self, section: Entry, entry: Entry, value: Item, more: Sequence[str]) -> None:
+        """Nodesets without set algebra: those with it refer to names by others, or are reported when the result is read."""
+        items = value.value if isinstance(value.value, list) else [value]
+        texts = [str(item.value) for item in items]
+        try:
+            names = [() if _ALGEBRA.search(text) else expand(text) for text in texts]
+        except NodesetError:
+            return
+        if any(_ALGEBRA.search(text) for text in texts) and not any(self.went.intersection(each) for each in names):
+            return
+        stay = [[name for name in each if name not in self.went] for each in names]
+        if not any(stay) and not more and not any(_ALGEBRA.search(text) for text in texts):
+            self._remove(section, entry.line)
+            return
+        stay[-1] += more
+        changed = [[*before] != after for before, after in zip(names, stay, strict=True)]
+        emptied = [each and not after for each, after in zip(changed, stay, strict=True)]
+        lines = self._lines()
+        if any(emptied) and value.line == items[0].line and lines[value.line - 1][value.column - 1 :].startswith("["):
+            self._flow_list(
+                value,
+                items,
+                [text if not each else fold(after) for text, each, after in zip(texts, changed, stay, strict=True)],
+            )
+            return
+        for item, text, each, after in zip(items, texts, changed, stay, strict=True):
+            if each and after:
+                self._replace(item, text, json.dumps(fold(after)))
+            elif each and lines[item.line - 1][: item.column - 1].strip() == "-":
+                self.removed.add(item.line)
+            elif each:
+                self._by_hand(item, "the last node of one of several nodesets went")
+
+    def _flow_list(self, value: Item, items: Sequence[Item], texts: Sequence[str]) -> None:
+        """All of a list in brackets, in one line: one of its nodesets is empty now."""
+        line, last = self._lines()[value.line - 1], items[-1]
+        quoted = _QUOTED.match(line, last.column - 1)
+        end = quoted.end() if quoted else last.column - 1 + len(str(last.value))
+        close = _CLOSE.match(line, end)
+        if last.line != value.line or close is None:
+            self._by_hand(value, "this list is not in one line")
+        else:
+            self.spans.append((value.line, value.column - 1, close.end(), json.dumps([text for text in texts if text])))
+
+    # Lines.
+
+    def _in_lines(self, section: Entry, parts: Sequence[Item | Entry]) -> None:
+        lines = [part.line for part in parts]
+        if not parts or lines[0] <= section.line or len({*lines}) < len(lines):
+            self._by_hand(section, "its entries are not in lines of their own")
+
+    def _by_hand(self, where: Item | Entry, message: str) -> None:
+        raise InputError((Problem("not-refreshed", message, Place(self.file, where.line, where.column), BY_HAND),))
+
+    def _replace(self, where: Item | Entry, old: str, new: str) -> None:
+        line, start = self._lines()[where.line - 1], where.column - 1
+        quoted = _QUOTED.match(line, start)
+        if quoted:
+            self.spans.append((where.line, start, quoted.end(), new))
+        elif line.startswith(old, start):
+            self.spans.append((where.line, start, start + len(old), new))
+        else:
+            self._by_hand(where, "this text is not in one line")
+
+    def _remove(self, section: Entry, line: int) -> None:
+        """The entry that begins in ``line``, without comments and empty lines behind it."""
+        value = section.item.value
+        parts: Sequence[Item | Entry] = value if isinstance(value, list) else [*section.item.entries().values()]
+        after = min((part.line for part in parts if part.line > line), default=self._end(section) + 1)
+        self.removed |= {*range(line, self._last_content(line, after - 1) + 1)}
+
+    def _append(self, section: Entry, lines: Sequence[str]) -> None:
+        if lines:
+            self.added.setdefault(self._last_content(section.line, self._end(section)), []).extend(lines)
+
+    def _end(self, section: Entry) -> int:
+        """The last line before the next key of the file."""
+        after = [entry.line for entry in self.root.entries().values() if entry.line > section.line]
+        return min(after, default=len(self._lines()) + 1) - 1
+
+    def _last_content(self, first: int, last: int) -> int:
+        lines = self._lines()
+        while last > first and _NO_CONTENT.match(lines[last - 1]):
+            last -= 1
+        return last
+
+
+def _flow(pairs: Mapping[str, object]) -> str:
+    return "{" + ", ".join(f"{key}: {json.dumps(value)}" for key, value in pairs.items()) + "}"

@@ -1,0 +1,49 @@
+"""What Ansible's variables set of SSH, as an ssh_config for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rollout.core.reading.found_nodes import FoundNode
+from rollout.features.init.rules.guesses import Guessed, SshLines
+from rollout.features.init.words.project import natural
+
+_LONGEST_LINE = 900  # OpenSSH before 8.0 reads at most 1,023 characters of a line
+
+_HEAD = """\
+# Made by `rollout init` of Ansible's variables. Read it before the first plan.
+# The hosts are the addresses of the inventory beside it. User and port of the nodes are in the inventory.
+"""
+
+
+def ssh_config_text(guessed: Guessed) -> str:
+    """``""``: there is nothing to set."""
+    address = {node.name: _address(node) for node in guessed.found.nodes}
+    by_lines: dict[SshLines, list[str]] = {}
+    for name, lines in guessed.ways.items():
+        by_lines.setdefault(lines, []).append(address[name])
+    of_bastions = {lines: [host] for host, lines in guessed.bastions.items() if lines}
+    stanzas = [*_stanzas(of_bastions, {*address.values()}), *_stanzas(by_lines, frozenset())]
+    return _HEAD + "".join(f"\n{stanza}" for stanza in stanzas) if stanzas else ""
+
+
+def _address(node: FoundNode) -> str:
+    return str(node.address or node.name).replace("{name}", node.name)
+
+
+def _stanzas(by_lines: Mapping[SshLines, Sequence[str]], known: set[str] | frozenset[str]) -> Iterator[str]:
+    for lines, hosts in by_lines.items():
+        settings = "".join(f"    {keyword} {value}\n" for keyword, value in lines)
+        for names in _in_lines([host for host in sorted(hosts, key=natural) if host not in known]):
+            yield f"Host {names}\n{settings}"
+
+
+def _in_lines(hosts: Sequence[str]) -> Iterator[str]:
+    line = ""
+    for host in hosts:
+        if line and len(line) + len(host) > _LONGEST_LINE:
+            yield line
+            line = ""
+        line = f"{line} {host}" if line else host
+    if line:
+        yield line

@@ -1,0 +1,202 @@
+"""Inventories of the usual installers: which hosts are nodes, what they are, how they are reached, and what is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from rollout.errors import InputError
+from rollout.features.init.asking import drafted, nodes_of_ansible
+from rollout.features.init.rules.ansible_groups import GroupRole, role_of_group
+from rollout.features.init.rules.guesses import Guessed
+from rollout.features.init.words.ssh_config import ssh_config_text
+from tests.app.test_load import FakeSources
+
+
+def printed(groups: Mapping[str, Sequence[str]], hosts: Mapping[str, Mapping[str, object]], **children: object) -> str:
+    written: dict[str, Any] = {name: {"hosts": list(members)} for name, members in groups.items()}
+    written |= {name: {"children": its} for name, its in children.items()}
+    return json.dumps({"_meta": {"hostvars": hosts}, **written})
+
+
+def guessed(text: str, values: Mapping[str, Mapping[str, object]] | None = None) -> Guessed:
+    sources = FakeSources(printed=text)
+    sources.values = values or {}
+    return nodes_of_ansible(sources, "hosts", "/here")
+
+
+def names(found: Guessed) -> list[str]:
+    return [node.name for node in found.found.nodes]
+
+
+@pytest.mark.parametrize(
+    ("groups", "role"),
+    [
+        ("kube_control_plane kube-master kube-controlplane masters RKE2_CONTROLLERS rke2_servers k3s_server control-plane-nodes", GroupRole.CONTROL_PLANE),
+        ("kube_node kube-node workers agent rke2_agents k8s_workers kube_nodes", GroupRole.WORKER),
+        ("k8s_cluster k8s-cluster k3s_cluster rke2_cluster kubernetes", GroupRole.CLUSTER),
+        ("etcd kube_etcd etcd_nodes", GroupRole.ETCD),
+        ("bastion bastions jump_hosts", GroupRole.BASTION),
+        ("calico_rr calico-rr", GroupRole.REFLECTOR),
+        ("gpu rack_a servers lb monitoring kube_ingress", None),
+    ],
+)  # fmt: skip
+def test_groups_have_the_roles_of_their_names(groups: str, role: GroupRole | None) -> None:
+    assert {name: role_of_group(name) for name in groups.split()} == dict.fromkeys(groups.split(), role)
+
+
+def test_kubespray() -> None:
+    text = printed(
+        {"kube_control_plane": ["cp1", "cp2"], "etcd": ["cp1", "e1"], "kube_node": ["n1", "n2"], "calico_rr": ["rr1"],
+         "bastion": ["jump"], "lb": ["lb1"]},
+        {"jump": {"ansible_host": "192.0.2.9", "ansible_user": "ops", "ansible_port": 2222}},
+        k8s_cluster=["kube_control_plane", "kube_node", "calico_rr"],
+    )  # fmt: skip
+    found = guessed(text)
+    assert sorted(names(found)) == ["cp1", "cp2", "n1", "n2"]
+    assert found.told == (
+        "left out 1 host, bastion: jump",
+        "left out 1 host, calico_rr, a route reflector: rr1",
+        "left out 1 host, etcd without a kubelet: e1",
+        "left out 1 host, in no group of nodes: lb1 (groups: lb)",
+    )
+    assert "ProxyJump: ops@192.0.2.9:2222, the only host of a group of bastions" in found.notes
+    assert drafted("c", found, "v1.33.0", "").texts["inventories/c.yaml"] == (
+        'cluster: "c"\napiServer: "v1.33.0"\nnodes:\n  "cp[1-2]": {}\n  "n[1-2]": {}\ngroups:\n'
+        '  "etcd": {nodes: "cp1", labels: {"node-role.kubernetes.io/etcd": ""}}\n'
+        '  "k8s_cluster": {nodes: "cp[1-2],n[1-2]"}\n'
+        '  "kube_control_plane": {nodes: "cp[1-2]", labels: {"node-role.kubernetes.io/control-plane": ""}}\n'
+        '  "kube_node": {nodes: "n[1-2]"}\n'
+    )
+
+
+def test_k3s_ansible_has_addresses_as_names_and_a_group_of_servers() -> None:
+    found = guessed(
+        printed(
+            {"server": ["192.0.2.1"], "agent": ["192.0.2.2"], "db_server": ["d1"]}, {}, k3s_cluster=["server", "agent"]
+        )
+    )
+    assert names(found) == ["192.0.2.1", "192.0.2.2"]
+    assert found.labels == {"server": {"node-role.kubernetes.io/control-plane": ""}}
+    assert "names: addresses, for 2 nodes; the API server may know them by host names" in found.notes
+
+
+def test_without_a_group_of_kubernetes_every_host_is_a_node_but_bastions_and_what_ssh_does_not_reach() -> None:
+    hosts = {"localhost": {"ansible_connection": "local"}, "w1": {"ansible_connection": "winrm"}}
+    found = guessed(printed({"servers": ["a", "localhost", "w1"], "bastion": ["jump"]}, hosts))
+    assert names(found) == ["a"]
+    assert found.told == ("left out 2 hosts, not reached by SSH: localhost,w1", "left out 1 host, bastion: jump")
+
+
+def test_a_host_that_no_node_can_be_called_is_refused_with_the_name_that_was_meant() -> None:
+    with pytest.raises(
+        InputError, match=r"hosts: `Node_1` cannot be the name of a Node.*its Node is probably `node-1`"
+    ):
+        guessed(printed({"kube_node": ["Node_1"]}, {}))
+
+
+def test_three_hundred_hosts_of_one_kind_are_a_line() -> None:
+    hosts = [f"node-{number:03}" for number in range(1, 301)]
+    variables = {
+        host: {"ansible_host": f"{host}.example.net", "ansible_user": "sre", "rack": f"r{at // 20}"}
+        for at, host in enumerate(hosts)
+    }
+    text = drafted("c", guessed(printed({"workers": hosts}, variables)), "v1.33.0", "").texts["inventories/c.yaml"]
+    assert (
+        'ssh: {user: "sre"}\nnodes:\n  "node-[001-300]": {address: "{name}.example.net"}\nracks:\n  "r0": "node-[001-020]"\n'
+        in text
+    )
+    assert len(text.splitlines()) == 5 + 1 + 15 + 2
+
+
+# SSH.
+
+
+def of_ssh(**variables: object) -> Guessed:
+    return guessed(printed({"kube_node": ["n1"]}, {"n1": variables}))
+
+
+@pytest.mark.parametrize(
+    ("variables", "lines"),
+    [
+        ({"ansible_ssh_common_args": "-o ProxyJump=ops@192.0.2.9:2222"}, ["ProxyJump ops@192.0.2.9:2222"]),
+        ({"ansible_ssh_common_args": "-J ops@192.0.2.9,two -4"}, ["AddressFamily inet", "ProxyJump ops@192.0.2.9,two"]),
+        ({"ansible_ssh_common_args": '-o ProxyCommand="ssh -W %h:%p -q ops@192.0.2.9"'}, ["ProxyJump ops@192.0.2.9"]),
+        ({"ansible_ssh_common_args": "-o ProxyCommand='ssh -p 2222 -qW [%h]:%p -l ops [fd00::1]'"}, ["ProxyJump ops@[fd00::1]:2222"]),
+        ({"ansible_ssh_common_args": "-o 'ProxyCommand nc -x proxy:1080 %h %p'"}, ["ProxyCommand nc -x proxy:1080 %h %p"]),
+        ({"ansible_ssh_private_key_file": "keys/fleet"}, ["IdentityFile /here/keys/fleet"]),
+        ({"ansible_ssh_private_key_file": "~/my keys/fleet", "ansible_ssh_extra_args": "-i /k2"}, ['IdentityFile "~/my keys/fleet"', "IdentityFile /k2"]),
+        ({"ansible_ssh_args": "-o ControlMaster=auto -C", "ansible_ssh_common_args": "-o ConnectTimeout=5"}, ["ConnectTimeout 5"]),
+        ({"ansible_ssh_private_key_file": "a\nProxyCommand touch /tmp/x"}, []),
+        ({"ansible_ssh_common_args": "-o 'ProxyJump=a\nProxyCommand touch /tmp/x'"}, []),
+    ],
+)  # fmt: skip
+def test_ansible_s_variables_are_lines_of_ssh_config(variables: Mapping[str, object], lines: list[str]) -> None:
+    text = ssh_config_text(of_ssh(**variables))
+    assert [line.strip() for line in text.splitlines() if line.startswith("    ")] == lines
+    assert [line for line in text.splitlines() if line.startswith("Host")] == (["Host n1"] if lines else [])
+
+
+def test_the_key_of_a_bastion_is_in_a_stanza_of_its_own() -> None:
+    found = of_ssh(
+        ansible_host="10.0.0.1", ansible_ssh_common_args="-o ProxyCommand='ssh -i /jump -W %h:%p ops@192.0.2.9'"
+    )
+    assert ssh_config_text(found).partition("\n\n")[2] == (
+        "Host 192.0.2.9\n    IdentityFile /jump\n\nHost 10.0.0.1\n    ProxyJump ops@192.0.2.9\n"
+    )
+
+
+def test_lines_of_hosts_are_short_enough_for_an_old_openssh() -> None:
+    hosts = [f"node-{number:04}" for number in range(1000)]
+    text = ssh_config_text(
+        guessed(printed({"kube_node": hosts}, {host: {"ansible_ssh_private_key_file": "/k"} for host in hosts}))
+    )
+    assert max(map(len, text.splitlines())) < 1024
+    assert sum(len(line.split()) - 1 for line in text.splitlines() if line.startswith("Host ")) == 1000
+
+
+def test_user_and_port_are_ansible_s_own_before_those_of_its_arguments() -> None:
+    args = "-o User=nobody -p 2200 -o StrictHostKeyChecking=no"
+    node = of_ssh(ansible_user="sre", ansible_ssh_common_args=args).found.nodes[0]
+    assert (node.user, node.port) == ("sre", 2200)
+    old = of_ssh(ansible_ssh_host="10.0.0.1", ansible_ssh_port="2222", ansible_ssh_user="old").found.nodes[0]
+    assert (old.address, old.port, old.user) == ("10.0.0.1", 2222, "old")
+
+
+def test_what_is_dropped_is_told_by_name_and_never_by_value() -> None:
+    variables = {
+        "ansible_become": True,
+        "ansible_become_password": "hunter2",
+        "ansible_become_method": "su",
+        "ansible_become_user": "admin",
+        "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -A -o UserKnownHostsFile=/dev/null",
+        "token": "hunter2",
+    }
+    found = of_ssh(**variables)
+    assert found.told == (
+        "dropped ansible_become_password: SSH logs in with keys, and sudo's password is typed with --ask-sudo-password",
+        "dropped ansible_become_method `su` of 1 node: rollout uses sudo or doas",
+        "dropped ansible_become_user admin: rollout becomes root",
+        "dropped options of ssh: -A, StrictHostKeyChecking, UserKnownHostsFile (host keys are always verified)",
+        "dropped 1 variable without a use here: token",
+    )
+    assert "hunter2" not in repr(found)
+
+
+# Templates.
+
+
+def test_templates_are_asked_of_ansible_and_never_taken_as_text() -> None:
+    text = printed(
+        {"kube_node": ["n1"]}, {"n1": {"ansible_host": "{{ ip }}", "rack": "{{ row }}", "other": "{{ no }}"}}
+    )
+    found = guessed(text, {"n1": {"ansible_host": "10.0.0.1", "rack": 7}})
+    assert (found.found.nodes[0].address, found.found.nodes[0].rack) == ("10.0.0.1", "7")
+    with pytest.raises(
+        InputError, match="`ansible_host` of `n1` is a template, and Ansible has no value for it"
+    ) as caught:
+        guessed(text, {"n1": {"ansible_host": "{{ ip }}", "rack": None}})
+    assert [problem.reference for problem in caught.value.problems] == ["unfilled-template"] * 2

@@ -1,0 +1,117 @@
+"""A file of a person after nodes came and went: the names change, and every other byte stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.reading.found_nodes import FoundNode, FoundNodes
+from rollout.errors import InputError
+from rollout.features.init.rules.guesses import Guessed
+from rollout.features.init.words.refreshed import Refreshed, refreshed
+
+FOLDED = """\
+# The fleet of the edge.
+cluster: c
+apiServer: v1.33.0
+ssh: {user: sre}
+nodes:
+  n[1-4]: {}   # the first rack
+  # bought in 2024
+
+  'm1': {address: 10.0.0.1, settings: {maxPods: 60}}
+  m2: {address: 10.0.0.2}
+racks:
+  r1: n[1-4]
+  r2:
+    - m1
+    - m2
+
+groups:
+  all-but-one: {nodes: "@all!n1"}
+  gpu: {nodes: [n4, m2], labels: {gpu: "yes"}}
+  last: {nodes: m2}
+settings: {maxPods: 110}
+"""
+LISTED = """\
+cluster: c
+apiServer: v1.33.0
+nodes:
+  - {name: n1, rack: r1}
+  # the second
+  - name: n2
+    rack: r1
+
+  - {name: n3, rack: r1}
+"""
+
+
+def again(text: str, *nodes: FoundNode, **groups: list[str]) -> Refreshed:
+    return refreshed(text, "c.yaml", Guessed(FoundNodes("hosts", nodes, groups), ()))
+
+
+def node(name: str, rack: str | None = None, **more: object) -> FoundNode:
+    return FoundNode(name, rack=rack, **more)
+
+
+N = [node(f"n{number}", "r1") for number in range(1, 5)]
+M = [node("m1", "r2", address="10.0.0.1"), node("m2", "r2", address="10.0.0.2")]
+
+
+def test_without_a_difference_nothing_changes() -> None:
+    assert again(FOLDED, *N, *M) == Refreshed(FOLDED, (), (), ())
+
+
+def test_a_node_that_went_leaves_its_lines_racks_and_groups() -> None:
+    made = again(FOLDED, *N[:3], M[0])
+    assert (made.came, made.went) == ((), ("n4", "m2"))
+    assert made.text == (
+        FOLDED.replace("n[1-4]: {} ", '"n[1-3]": {} ')
+        .replace("  m2: {address: 10.0.0.2}\n", "")
+        .replace("r1: n[1-4]", 'r1: "n[1-3]"')
+        .replace("    - m2\n", "")
+        .replace("  gpu: {nodes: [n4, m2], labels: {gpu: \"yes\"}}\n", "")
+        .replace("  last: {nodes: m2}\n", "")
+    )  # fmt: skip
+
+
+def test_a_node_that_came_joins_its_like_its_rack_and_the_groups_of_the_file() -> None:
+    new = [node("n5", "r1", user="sre"), node("m3", "r3", address="10.0.0.3")]
+    made = again(FOLDED, *N, *M, *new, gpu=["n4", "n5", "m2"], unheard=["n5"])
+    assert made.came == ("n5", "m3")
+    assert made.text == (
+        FOLDED.replace("n[1-4]: {} ", '"n[1-5]": {} ')
+        .replace("  m2: {address: 10.0.0.2}\n", '  m2: {address: 10.0.0.2}\n  "m3": {address: "10.0.0.3"}\n')
+        .replace("r1: n[1-4]", 'r1: "n[1-5]"')
+        .replace("    - m2\n", '    - m2\n  "r3": "m3"\n')
+        .replace("[n4, m2]", '[n4, "m2,n5"]')
+    )
+
+
+def test_a_list_of_nodes_stays_a_list() -> None:
+    made = again(LISTED, N[0], N[2], node("n4", "r9", address="10.0.0.4"))
+    assert made.text == (
+        LISTED.replace("  - name: n2\n    rack: r1\n", "")
+        + '  - {name: "n4", address: "10.0.0.4", rack: "r9"}\n'
+    )  # fmt: skip
+
+
+def test_other_differences_are_told_and_left() -> None:
+    made = again(LISTED, node("n1", "r2", address="10.0.0.9"), *N[1:3])
+    assert made.text == LISTED
+    assert made.notes == (
+        "left as it is: the address of n1 is another in the source",
+        "left as it is: the rack of n1 is another in the source",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (FOLDED.replace('"@all!n1"', '"@all!n4"'), "no node `n4` in the inventory"),
+        (LISTED.replace("\n  - {name: n1, rack: r1}", " [{name: n1, rack: r1}, {name: n4, rack: r1},").replace("  # the second\n", "").partition("  - name")[0] + "]\n", "its entries are not in lines of their own"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_changed_line_by_line_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        again(text, *N[:3], *M)
+    assert message in str(caught.value)
