@@ -106,8 +106,10 @@ def init(
         say(serves(len(inventory.nodes), inventory.cluster))
     _tell_ssh(name, texts, is_lab=lab, is_second=is_second)
     _tell_ignored(texts)
-    of = f" --cluster {name}" if is_second else ""
-    say(f"next: `rollout doctor{of}`, `rollout plan{of}`")
+    if is_second:
+        _tell_next(name)
+    else:
+        say("next: `rollout doctor`, `rollout plan`")
     return 0
 
 
@@ -162,8 +164,12 @@ def _refresh(cluster: str, given: Mapping[str, str], *, yes: bool) -> int:
         return _CHANGES
     replace_all(project.folder, made.texts)
     say(f"written: {', '.join(made.texts)}")
-    say(f"next: `rollout doctor --cluster {name}`, `rollout plan --cluster {name}`")
+    _tell_next(name)
     return 0
+
+
+def _tell_next(cluster: str) -> None:
+    say(f"next: `rollout doctor --cluster {cluster}`")
 
 
 def _tell(found: Guessed, notes: tuple[str, ...], more: tuple[str, ...] = ()) -> None:

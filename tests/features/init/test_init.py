@@ -191,7 +191,7 @@ def test_a_second_cluster_is_added_and_touches_no_file_of_the_first(
     assert run(["init", "--nodes", "m[1-3]", "--cluster", "two", "--api-server", "v1.33.2"]) == 0
     told = capsys.readouterr().out
     assert "written: inventories/two.yaml (3 nodes)" in told
-    assert "next: `rollout doctor --cluster two`, `rollout plan --cluster two`" in told
+    assert "next: `rollout doctor --cluster two`" in told
     assert {name: (empty / name).read_text() for name in before} == before
     assert sorted({*written(empty)} - {*before}) == ["inventories/two.yaml"]
     assert run(["check"]) == 0
