@@ -23,6 +23,7 @@ from rollout.app.ports import ApiSources, NodeSources
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.pods import PlacedPod
+from rollout.core.reading.ansible_inventory import filled_in
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem, RemoteError
@@ -45,8 +46,6 @@ INSTALL = "install Ansible: `pipx install ansible-core`, or `apt install ansible
 _WHOLE = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
 """Otherwise Ansible exits with 0 after a partial read and reports the missing rest on standard error only."""
 _UNPARSED = re.compile(r"Failed to parse .* plugin: (.+)")
-_ANSWER = re.compile(r"^(\S+) \| (SUCCESS|FAILED!) => (?=\{$)", re.MULTILINE)
-"""Before the JSON of one host's answer. Only the brace that ends the JSON also begins a line."""
 _PLAIN = {"ANSIBLE_NOCOLOR": "true", "ANSIBLE_FORCE_COLOR": "false", "ANSIBLE_LOAD_CALLBACK_PLUGINS": "false"}
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -85,7 +84,7 @@ class InventoryScripts:
         command += ["--module-name", "ansible.builtin.debug", "--args", asked, pattern]
         patience = max(self._patience, PATIENCE_WITH_TEMPLATES)
         out = self._output(command, path, patience, {0, 2}).decode("utf-8", "replace")
-        return {host: values for host, values in _answers(out) if host in templates}
+        return {host: values for host, values in filled_in(out).items() if host in templates}
 
     def _output(self, command: list[str], path: str, patience: float, good: Collection[int]) -> bytes:
         """``good``: the exit statuses after which the output counts."""
@@ -139,19 +138,6 @@ class InventoryScripts:
                 if len(out) > self._most:
                     raise _error("script-output-too-long", path, f"it printed more than {self._most} bytes")
         return bytes(out), complaint.decode("utf-8", "replace")
-
-
-def _answers(out: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Each host's answer to ``debug``; none of a host where it failed."""
-    parts = _ANSWER.split(out)
-    for host, word, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-        try:
-            answer = json_text.parse(text)
-        except ValueError:
-            continue
-        values = answer.get("msg") if word == "SUCCESS" and isinstance(answer, dict) else None
-        if isinstance(values, dict):
-            yield host, values
 
 
 def _last_line(complaint: str) -> str:

@@ -213,7 +213,6 @@ def test_the_documents_beside_are_read_without_a_change(tmp_path: Path) -> None:
 _READ = {"loads", "load", "safe_load", "raw_decode", "read_yaml", "JsonStream", "compose", "_compose"}
 _PARSE = {"json_text"}
 NOT_DOCUMENTS_OF_OTHERS = {
-    "app/check.py:_try": "calls a reader of `targets`",
     "features/diagnose/asking/remedy_verification.py:_shown": "a value of a plan that was decoded",
     "features/export/rules.py:": "fields of a change that was decoded",
     "core/plans/wanted_fields.py:": "what the kubelet's configuration was rendered to",

@@ -8,6 +8,7 @@ one nearer to it, and a host's own variables win over any group's.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from rollout.core.model.areas import AreaKind
 from rollout.core.reading.found_nodes import FoundNode, FoundNodes, nowhere, refuse
 from rollout.core.reading.node_sources import FromAnsible
 from rollout.core.reading.validation import kind_of
+from rollout.core.text import json_text
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
@@ -29,6 +31,25 @@ MOST_PLACES = 10_000_000
 
 _GROUP_KEYS = ("hosts", "children", "vars")
 _NO_HOSTVARS = "it prints no `_meta.hostvars`, and rollout does not run it again with --host for every node"
+
+
+_ANSWER = re.compile(r"^(\S+) \| (SUCCESS|FAILED!) => (?=\{$)", re.MULTILINE)
+"""Before the JSON of one host's answer. Only the brace that ends the JSON also begins a line."""
+
+
+def filled_in(printed: str) -> Mapping[str, Mapping[str, object]]:
+    """Host → what ``ansible … -m debug`` printed for it; a host where that failed, or whose answer is no map, is not there."""
+    parts = _ANSWER.split(printed)
+    filled: dict[str, Mapping[str, object]] = {}
+    for host, word, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        try:
+            answer = json_text.parse(text)
+        except ValueError:
+            continue
+        values = answer.get("msg") if word == "SUCCESS" and isinstance(answer, dict) else None
+        if isinstance(values, dict):
+            filled[host] = values
+    return filled
 
 
 def document_of(text: str, where: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from rollout.core.model.conditions import of_kind
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.settings import Setting
 from rollout.core.reading import ansible_inventory
+from rollout.core.reading.ansible_inventory import filled_in
 from rollout.core.reading.found_nodes import FoundNode, FoundNodes
 from rollout.core.reading.inventory_draft import draft_of, finish
 from rollout.core.reading.inventory_file import load_inventory
@@ -28,10 +29,9 @@ from rollout.errors import InputError, Place
 from rollout.features.approvals.rules import ApprovalRule, Examined, form_of, refusals
 from rollout.features.change_windows.asking import zoned
 from rollout.features.change_windows.rules import ChangeCalendar, answer
-from rollout.features.init.asking import drafted, nodes_of_ansible
+from rollout.features.init.asking import drafted, nodes_of_ansible, refreshed_texts
 from rollout.features.init.rules.guesses import Guessed
 from rollout.features.init.rules.tables import read_names
-from rollout.features.init.words.refreshed import refreshed
 from rollout.features.init.words.ssh_config import ssh_config_text
 from rollout.kubelet import homes
 from tests.app.test_ansible_inventories import HOSTS
@@ -154,9 +154,23 @@ def _new_of_names(data: bytes) -> tuple[str, ...]:
 
 def _refreshed(data: bytes) -> tuple[str, ...]:
     nodes = tuple(FoundNode(f"small-{number:03}", rack="c") for number in range(2, 30, 3))
-    made = refreshed(_text(data), "i.yaml", Guessed(FoundNodes("hosts", nodes, {"gpu": ["small-029"]}), ()))
-    return *made.text.splitlines(), *made.notes
+    found = Guessed(FoundNodes("hosts", nodes, {"gpu": ["small-029"]}), ())
+    made = refreshed_texts("i", found, _text(data), None)
+    return *(line for _, text in made.texts.values() for line in text.splitlines()), *made.notes
 
+
+def _ansible_debug(data: bytes) -> tuple[str, ...]:
+    return tuple(f"{host!a} {sorted(values)!a}" for host, values in filled_in(_text(data)).items())
+
+
+ANSWERS = b"""\
+n1 | SUCCESS => {
+    "msg": {"ansible_host": "10.0.0.1", "ansible_port": 22}
+}
+n2 | FAILED! => {
+    "msg": "'rack' is undefined"
+}
+"""
 
 OLD = b"""\
 cluster: i
@@ -281,6 +295,7 @@ TARGETS = (
     Target("signature", _signature, lambda: (_armoured(b"plan-approval@rollout"), _armoured(b"file"))),
     Target("new-of-ansible", _new_of_ansible, lambda: (json.dumps(NEW).encode(),)),
     Target("new-of-names", _new_of_names, lambda: TABLES),
+    Target("ansible-debug", _ansible_debug, lambda: (ANSWERS,)),
     Target("refreshed", _refreshed, lambda: (OLD,)),
     Target("ansible", _ansible, lambda: (json.dumps(HOSTS).encode(), json.dumps(HOSTS, indent=1).encode())),
 )
