@@ -38,7 +38,7 @@ _ANSWER = re.compile(r"^(\S+) \| (SUCCESS|FAILED!) => (?=\{$)", re.MULTILINE)
 
 
 def filled_in(printed: str) -> Mapping[str, Mapping[str, object]]:
-    """Host → what ``ansible … -m debug`` printed for it; a host where that failed, or whose answer is no map, is not there."""
+    """Host → what ``ansible … -m debug`` printed for it; without a host where that failed or gave no map."""
     parts = _ANSWER.split(printed)
     filled: dict[str, Mapping[str, object]] = {}
     for host, word, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
