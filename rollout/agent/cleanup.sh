@@ -87,11 +87,15 @@ cleanup_forget_boot_unit() { # in systemd's memory: a reload for a new drop-in h
   bounded 5 systemctl reset-failed "$BOOT_UNIT" >/dev/null 2>&1 || :
 }
 
-cleanup_has_gpus() {
+cleanup_has_gpus() { # a driver in a container has its devices below /run/nvidia/driver alone
+  local path
   set +f
-  set -- "$R"/dev/nvidia*
+  set -- "$R"/dev/nvidia* "$R"/run/nvidia/driver/dev/nvidia* "$R"/proc/driver/nvidia/gpus/*
   set -f
-  [ -e "$1" ]
+  for path in "$@"; do
+    [ ! -e "$path" ] || return 0
+  done
+  return 1
 }
 
 cleanup_tell_remembered() { # `e_guards` without the boot unit, if that is in systemd's memory only

@@ -109,12 +109,12 @@ surroundings_show_manifests() { # the files of static pods, wherever this kubele
   done
 }
 
-surroundings_show_devices() { # of NVIDIA's driver
+surroundings_show_devices() { # of NVIDIA's driver, also of one in a container
   local path
   [ -d "$R/dev" ] || return 0
   surroundings_begin
   set +f
-  set -- "$R"/dev/nvidia*
+  set -- "$R"/dev/nvidia* "$R"/run/nvidia/driver/dev/nvidia* "$R"/proc/driver/nvidia/gpus/*
   set -f
   for path in "$@"; do
     [ ! -e "$path" ] || surroundings_add "${path#"$R"}"

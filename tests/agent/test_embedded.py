@@ -146,8 +146,17 @@ def test_pulls_of_its_own_runtime_are_those_since_its_last_start(rke2: Node) -> 
         (("PullImage a:1",), ("warn",), None),
         (("PullImage a:1",), (), None),
         (("other",), ("strange zone",), None),
+        (("other",), ("other", "PullImage zone"), None),
     ],
-    ids=["whole", "no pull since", "begins too late", "no information", "nothing since", "another zone"],
+    ids=[
+        "whole",
+        "no pull since",
+        "begins too late",
+        "no information",
+        "nothing since",
+        "another zone",
+        "a pull of another zone",
+    ],
 )
 def test_without_a_line_of_its_start_the_time_of_the_log_shows_whether_it_is_whole(
     rke2: Node, before: tuple[str, ...], since: tuple[str, ...], pulls: tuple[str, ...] | None

@@ -239,9 +239,14 @@ def test_a_guard_leaves_no_boot_unit_in_memory(node: Node, old: bool, reloads: i
     assert node.strays() == []
 
 
-def test_on_a_node_with_gpus_no_reload_that_no_plan_announced_removes_the_boot_unit_from_memory(node: Node) -> None:
+@pytest.mark.parametrize(
+    "gpu", ["/dev/nvidia0", "/run/nvidia/driver/dev/nvidia0", "/proc/driver/nvidia/gpus/0000:3b:00.0"]
+)
+def test_on_a_node_with_gpus_no_reload_that_no_plan_announced_removes_the_boot_unit_from_memory(
+    node: Node, gpu: str
+) -> None:
     """It may take GPUs from running containers; without its file the unit does nothing until the next reload."""
-    node.write("/dev/nvidia0", b"")
+    node.write(gpu, b"")
     armed(node)
     before = node.calls().count("daemon-reload")
     node.standin("rollout-guard-boot.service")  # another reload has read it

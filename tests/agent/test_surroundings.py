@@ -172,6 +172,13 @@ def test_devices_of_nvidia(node: Node) -> None:
     assert around(node).devices == Listing(("/dev/nvidia0",))
 
 
+@pytest.mark.parametrize("path", ["/run/nvidia/driver/dev/nvidia0", "/proc/driver/nvidia/gpus/0000:3b:00.0"])
+def test_devices_of_nvidias_driver_in_a_container(node: Node, path: str) -> None:
+    (node.root / "dev").mkdir()
+    node.write(path, b"")
+    assert around(node).devices == Listing((path,))
+
+
 def test_room_of_the_kubelets_root_and_of_images(node: Node) -> None:
     node.serve("containerd.service", "containerd", "--root", "/data/c")
     for folder in ("/data/c", "/data/kubelet"):

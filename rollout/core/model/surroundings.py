@@ -91,7 +91,7 @@ class NodeSurroundings:
     ``cgroups``: paths from the root, ``/system.slice``: all at the top, and the slices in a slice, but none of pods. With cgroup v1 those that each of
     the hierarchies cpu, cpuacct, cpuset, memory, pids and systemd has, as far as the node has these.
     ``sockets``: paths of UNIX sockets in the node's network that a process listens at, if they end in ``.sock``.
-    ``devices``: ``/dev/nvidia*``. ``manifests``: of each folder that may have static pods.
+    ``devices``: those of NVIDIA's driver. ``manifests``: of each folder that may have static pods.
     ``sysctls``: name → value; those that a kubelet with ``protectKernelDefaults`` compares. A missing one could not be read.
     ``swaps``: ``()``: no swap is in use. ``inhibit_delay``: seconds, logind's ``InhibitDelayMaxSec`` in force; unknown where logind does not run.
     ``processes``: of the units of the runtimes that run; unknown where no control group of them was seen.

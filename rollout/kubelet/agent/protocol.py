@@ -237,7 +237,10 @@ ANSWERS: Final[Mapping[str, Line]] = MappingProxyType(
             "control groups at the top, and slices in a slice, but none of pods; of v1 those that each hierarchy has",
         ),
         "sockets": Line((("", EXTENT), ("PATH…", NAMES)), "UNIX sockets `*.sock` that a process listens at"),
-        "devices": Line((("", EXTENT), ("PATH…", NAMES)), "`/dev/nvidia*`"),
+        "devices": Line(
+            (("", EXTENT), ("PATH…", NAMES)),
+            "those of NVIDIA's driver: `/dev/nvidia*`, `/run/nvidia/driver/dev/nvidia*`, `/proc/driver/nvidia/gpus/*`",
+        ),
         "manifests": Line(
             (("FOLDER", ABSOLUTE), ("", EXTENT), ("NAME…", NAMES)), "files in a folder that may have static pods"
         ),

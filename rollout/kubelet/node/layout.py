@@ -245,7 +245,10 @@ def _with_arguments(now: Layout, home: ArgumentsHome, before: ArgumentsHome) -> 
         raise LayoutError("layout-not-understood", f"its kubelet has the argument {printable(strange, LONGEST_PATH)}")
     own = f"{home.embedding.title}'s own arguments"
     args, started_with = ((), ()) if home.refused else (home.args, before.args)
-    words_by_file = rancher.expected(rest, args, home.embedding, started_with)
+    try:
+        words_by_file = rancher.expected(rest, args, home.embedding, started_with)
+    except ValueError as error:
+        raise LayoutError("layout-not-understood", str(error)) from None
     gone = next((word for word, file in words_by_file if not file and not rancher.is_own(word)), "")
     if gone and not home.refused:
         message = (

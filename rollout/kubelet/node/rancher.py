@@ -265,7 +265,14 @@ def _is_managed(running: Sequence[str]) -> bool:
 def _of_one_flag(
     had: Sequence[str], before: Sequence[KubeletArg], wanted: Sequence[KubeletArg]
 ) -> list[tuple[str, str]]:
-    """The words of one flag as ``GetArgs`` makes them: its own value is kept by the first entry, or by none."""
+    """The words of one flag as ``GetArgs`` makes them: its own value is kept by the first entry, or by none.
+
+    ``ValueError``: it is kept from now on, and ``before`` replaced it.
+    """
+    if before and not before[0].keeps and wanted and wanted[0].keeps and is_own(wanted[0].word):
+        raise ValueError(
+            f"{wanted[0].file}: {wanted[0].name} is added to a value that the running kubelet does not show"
+        )
     if not wanted:
         return [(word, "") for word in had]
     own = list(had) if wanted[0].keeps else []

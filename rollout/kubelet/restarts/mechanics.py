@@ -126,7 +126,8 @@ def _devices_lost(here: NodeAtWork) -> Iterator[Harm]:
     if not reload and not static:
         return
     listed, resources = here.seen.devices, _resources(here)
-    files = ("/dev/nvidia*",) if listed is not None and listed.names else ()
+    shown = listed.names if listed is not None else ()
+    files = ("/dev/nvidia*",) if any(each.startswith("/dev/") for each in shown) else shown[:1]
     gpus = ", ".join((*files, *(name for name in resources if name.startswith(_PAST_THE_RUNTIME))))
     others = ", ".join(name for name in resources if not name.startswith(_PAST_THE_RUNTIME))
     if gpus and reload:

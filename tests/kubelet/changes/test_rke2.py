@@ -260,6 +260,14 @@ def test_arguments_are_those_that_get_args_makes_of_its_own_of_a_sites_and_of_ou
     assert words(*rancher.expected(with_old, new, embedding, before=old)) == with_new
 
 
+def test_an_own_value_that_a_site_no_longer_replaces_is_not_known() -> None:
+    """The next start adds to RKE2's own value, and the running kubelet does not show that."""
+    before = rancher.kubelet_args({SITE: "kubelet-arg: [feature-gates=A=true]\n"})
+    after = rancher.kubelet_args({SITE: "kubelet-arg: [feature-gates+=B=true]\n"})
+    with pytest.raises(ValueError, match="feature-gates is added to a value that the running kubelet does not show"):
+        rancher.expected(["--feature-gates=A=true"], after, rancher.EMBEDDINGS[UNIT], before=before)
+
+
 def test_a_flag_of_ours_stands_beside_one_that_a_site_appends_and_changes_alone() -> None:
     site = {SITE: "kubelet-arg: ['node-labels+=a=b']\n"}
     found = rke2("1.28.15+rke2r1", site, ("--node-labels=own=1", "--node-labels=a=b"))

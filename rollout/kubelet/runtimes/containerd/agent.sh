@@ -137,7 +137,10 @@ containerd_follow_since() { # `lines`, none of which tells of a start: the pulls
   IFS=$NL
   for line in $lines; do
     unset IFS
-    containerd_date "$line" || continue
+    if ! containerd_date "$line"; then
+      case $reaches,$line in 1,'time="'*) return 1 ;; esac # what it tells of may be before or after any other line
+      continue
+    fi
     [ "$moment" -ge "$since" ] || { reaches=1 && continue; }
     [ "$reaches" = 1 ] || return 1
     case $line in 'time="'*'" level=info '*) informed=1 ;; esac
