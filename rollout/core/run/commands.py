@@ -36,22 +36,28 @@ class Ask:
 class OpenWave:
     """Take the wave gates' baseline, and set their silences, before any of ``nodes`` is changed.
 
-    ``earlier``: the newest baseline of this run, of this wave if an earlier controller took one.
+    ``earlier``: the newest baseline of this run, of this wave if an earlier controller took one. ``changed``: the confirmed
+    nodes of each wave of the run.
     """
 
     wave: int
     nodes: tuple[str, ...]
     earlier: str = ""
+    changed: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeWave:
-    """Check the wave gates of wave number ``wave``: ``touched`` are its confirmed nodes, ``control`` are nodes not changed yet."""
+    """Check the wave gates of wave number ``wave``: ``touched`` are its confirmed nodes, ``control`` are nodes not changed yet.
+
+    ``changed``: the confirmed nodes of each wave of the run.
+    """
 
     wave: int
     baseline: str = ""
     touched: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
+    changed: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,19 +215,24 @@ def open_wave(builder: StateBuilder) -> None:
     builder.set(gate_asked=True)
     wave, baselines = builder.state.wave, builder.state.baselines
     earlier = baselines.get(wave) or baselines.get(wave - 1, "")
-    builder.commands.append(OpenWave(wave, builder.state.order.waves[wave].nodes, earlier))
+    builder.commands.append(OpenWave(wave, builder.state.order.waves[wave].nodes, earlier, _changed(builder)))
 
 
 def judge_wave(builder: StateBuilder) -> None:
     """Ask the wave gates; the control group is nodes that are not changed yet."""
     builder.set(gate_asked=True)
-    names = builder.state.order.waves[builder.state.wave].nodes
-    touched = tuple(name for name in names if builder.record(name).state is NodeState.CONFIRMED)
+    wave, changed = builder.state.wave, _changed(builder)
     control = tuple(
         name for name, record in builder.nodes.items() if record.state is NodeState.PENDING and not record.cordoned
     )
-    builder.commands.append(
-        JudgeWave(builder.state.wave, builder.state.baselines.get(builder.state.wave, ""), touched, control)
+    builder.commands.append(JudgeWave(wave, builder.state.baselines.get(wave, ""), changed[wave], control, changed))
+
+
+def _changed(builder: StateBuilder) -> tuple[tuple[str, ...], ...]:
+    """The confirmed nodes of each wave."""
+    return tuple(
+        tuple(name for name in wave.nodes if builder.record(name).state is NodeState.CONFIRMED)
+        for wave in builder.state.order.waves
     )
 
 

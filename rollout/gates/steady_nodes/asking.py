@@ -1,7 +1,7 @@
 """The gate that reads the Nodes that a run has changed.
 
 What it has read is in memory, and goes into the baseline of each wave: a new controller goes on with what the journal has of
-the newest wave. What was read since then in the soak is lost with a controller.
+the newest wave. What was read since then is lost with a controller, but no node is: the state of the run has their names.
 """
 
 from __future__ import annotations
@@ -41,18 +41,22 @@ class SteadyGate(AskedGate):
 
         An API server that does not answer halts no run here: no node of the wave is touched before its own baseline is read there.
         """
-        names = {wave: tuple(nodes) for wave, nodes in self.seen.items() if wave != command.wave}
+        names = {wave: nodes for wave, nodes in self._names(command.changed).items() if wave != command.wave}
         if not any(names.values()):
             return None
         try:
             return *self._judged(names, self.nodes()), kept(self.seen)
-        except RemoteError:
-            return None
+        except RemoteError as error:
+            return Verdict.PASS, f"not read: {error}", kept(self.seen)
 
     def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002 - it is in memory
-        names = {wave: tuple(nodes) for wave, nodes in self.seen.items()}
+        names = self._names(command.changed)
         found = self.run.answer(lambda _seconds: self.nodes(), self.timeout)
         return self._judged({**names, command.wave: command.touched}, found)
+
+    def _names(self, changed: tuple[tuple[str, ...], ...]) -> dict[int, tuple[str, ...]]:
+        """Wave → its changed nodes. A new controller may have no reading of some."""
+        return {wave: tuple(nodes) for wave, nodes in self.seen.items()} | dict(enumerate(changed))
 
     def _judged(self, names: dict[int, tuple[str, ...]], found: tuple[LiveNode, ...]) -> Judged:
         live = {node.name: node for node in found}

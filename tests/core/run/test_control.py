@@ -211,13 +211,15 @@ def test_a_run_that_was_interrupted_is_silenced_again_and_keeps_its_first_baseli
 
 
 class PlayOfMemory(Play):
-    """It keeps what each opening of a wave is told of an earlier baseline."""
+    """It keeps what each opening of a wave is told of an earlier baseline, and the changed nodes."""
 
     told: tuple[tuple[int, str], ...] = ()
+    changed: tuple[tuple[tuple[str, ...], ...], ...] = ()
 
     def _ask_the_gates(self, command: OpenWave | JudgeWave | LiftSilences | PutConfigMap) -> Callable[[], Event]:
         if isinstance(command, OpenWave):
             self.told = (*self.told, (command.wave, command.earlier))
+            self.changed = (*self.changed, command.changed)
         return super()._ask_the_gates(command)
 
 
@@ -228,6 +230,8 @@ def test_a_wave_is_opened_with_the_newest_baseline_of_the_run() -> None:
     play.crash_and_resume()
     assert play.go_on().ending is Ending.DONE
     assert play.told == ((0, ""), (1, "before 1"), (1, "before 2"))
+    assert play.changed[:2] == (((), ()), (("a-1",), ()))
+    assert len(play.changed[2][1]) > 5, "a new controller is told nodes that no baseline has"
 
 
 def test_finishing_an_early_wave_leaves_later_passed_waves_unchanged() -> None:

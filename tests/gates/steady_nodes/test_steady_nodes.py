@@ -201,7 +201,27 @@ def test_before_a_wave_an_api_server_that_does_not_answer_halts_nothing() -> Non
     rounds = Rounds()
     rounds.now(0, "n1")
     rounds.cluster.fails = [AwayError("not-reached", "Connection refused")]
-    assert rounds.gate.before(OpenWave(1, ("n2",))) is None
+    opened = rounds.gate.before(OpenWave(1, ("n2",)))
+    assert opened is not None
+    assert opened[0] is Verdict.PASS
+    assert set(read_back(opened[2])[0]) == {"n1"}, "a new controller goes on with what was read before"
+
+
+def test_a_new_controller_looks_at_nodes_that_no_baseline_has() -> None:
+    """The one before died between the end of a wave and the beginning of the next one."""
+    first = Rounds()
+    first.now(0, "n1")
+    opened = first.gate.before(OpenWave(1, ("n2",)))
+    assert opened is not None
+    changed = (("n1",), ("n2",), ("n3",))
+    second = Rounds(n2="False")
+    second.gate.remember(json_text.parse(json.dumps(opened[2])))
+    said = "1 node of 3 changed not Ready, or not all the time: n2: Ready is False"
+    assert second.gate.now(JudgeWave(2, "", ("n3",), changed=changed), None) == (Verdict.PASS, said)
+    third = Rounds(n2="False")
+    opened = third.gate.before(OpenWave(2, ("n3",), changed=changed))
+    assert opened is not None
+    assert set(read_back(opened[2])[1]) == {"n2"}
 
 
 def test_it_needs_a_kubeconfig() -> None:
