@@ -130,10 +130,13 @@ homes_note_embedding() { # NAME of k3s or RKE2: the files that it makes the kube
   homes_note_copied "$R/etc/rancher/$1/config.yaml"
 }
 
-homes_note_copied() { # FILE: what it and the files of `n_matched` name as `config` or `config-dir`: the kubelet of k3s or RKE2 reads it, from 1.32 on by a copy of their start
+homes_note_copied() { # FILE: what `kubelet-arg` of it and of the files of `n_matched` names as `config` or `config-dir`: the kubelet of k3s or RKE2 reads it, from 1.32 on by a copy of their start
   local path lines line
   for path in $n_matched; do set -- "$@" "$R$path"; done
-  lines=$(grep -h -o -s -e "[][\"' ,-]config=/[^]\"' ,]*" -e "[][\"' ,-]config-dir=/[^]\"' ,]*" -- "$@" 2>/dev/null)
+  # held is the newest line with a key; what is below another one, or a comment, is not printed
+  lines=$(sed -n -e 's/^#.*//' -e 's/[[:space:]]#.*//' -e '/^[^][:space:]-]/h' \
+    -e x -e "/^[\"']\{0,1\}kubelet-arg+\{0,1\}[\"']\{0,1\} *:/{" -e x -e p -e b -e '}' -e x -- "$@" 2>/dev/null |
+    grep -o -e "[][\"' ,]\(--\)\{0,1\}config\(-dir\)\{0,1\}=/[^]\"' ,]*")
   IFS=$NL
   for line in $lines; do
     unset IFS

@@ -115,6 +115,22 @@ def test_what_its_arguments_name_is_read_by_it_and_may_be_edited_since(rke2: Nod
     assert named <= {entry.path for entry in found.stale}
 
 
+def test_the_configuration_of_other_programs_is_not_read(rke2: Node) -> None:
+    rke2.show(10_000_000)
+    rke2.kubelet_started(600)
+    others = tuple(f"/etc/site/{number}" for number in range(6))
+    text = (
+        "# config={0}\nkube-apiserver-arg: [encryption-provider-config={1}]\nkubelet-arg+:\n- v=2 # config={2}\n"
+        "- image-credential-provider-config={3}\n# - config={4}\n- config=/etc/site/kubelet\nkube-scheduler-arg:\n- config={5}\n"
+    )
+    rke2.write("/etc/rancher/rke2/config.yaml.d/60-more.yaml", text.format(*others).encode())
+    for path in (*others, "/etc/site/kubelet"):
+        rke2.write(path, b"kind: KubeletConfiguration\n")
+    found = read(rke2)
+    assert {"/etc/site/kubelet"} == {path for path in found.files if path.startswith("/etc/site/")}
+    assert {"/etc/site/kubelet"} == {each.path for each in found.stale if each.path.startswith("/etc/site/")}
+
+
 def test_without_a_child_or_with_two_of_them_there_is_no_kubelet(rke2: Node) -> None:
     process(rke2, 204, "kubelet", MAIN, "kubelet")
     two = read(rke2).measurement

@@ -113,8 +113,9 @@ TOKEN = SECRET.decode()
 PLACES = {
     "etc/rancher/rke2/config.yaml": (
         f"# token: {TOKEN}\ntoken: {TOKEN}\nagent-token: '{TOKEN}'\ndatastore-endpoint: postgres://a:{TOKEN}@192.0.2.5/k3s\n"
-        "write-kubeconfig-mode: 0644\n"
+        "write-kubeconfig-mode: 0644\nkube-apiserver-arg: [encryption-provider-config=/etc/rancher/enc.json]\n"
     ),
+    "etc/rancher/enc.json": f'{{"kind": "EncryptionConfiguration", "secret": "{TOKEN}"}}\n',
     "etc/rancher/rke2/config.yaml.d/10-token.yaml": f"agent-token: |\n  {TOKEN}\n",
     "etc/rancher/rke2/config.yaml.d/10-token.yaml.bak": f"token: {TOKEN}\n",
     "etc/default/rke2-agent": f"RKE2_TOKEN={TOKEN}\nRKE2_ARGS='--token {TOKEN}'\n",

@@ -2,7 +2,8 @@
 
 Kept are the kubelet's arguments, the names of other keys, and what decides whether the files count at all. Each text is
 made anew, since comments hold secrets, too. A text that lost something has no longer the bytes of its digest, so that no
-change can write it (``FileState.whole``), and the digest still says what is on the disk.
+change can write it (``FileState.whole``), and the digest still says what is on the disk. Of a file that they name as a
+``config`` of any program, a kubelet's configuration alone is kept.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from dataclasses import replace
 
 from rollout.core.model.snapshot import FileState, Process, Snapshot
 from rollout.core.text.diff import REDACTED
+from rollout.core.text.yaml_source import read_yaml
 from rollout.kubelet.node import arguments, env_file, rancher, unit_file
 from rollout.kubelet.node.layout import PROGRAMS, UNREADABLE, LayoutError, specifiers_of, text_of
 from rollout.kubelet.node.rancher import Embedding
 from rollout.kubelet.node.sources import DROP_INS_ALLOWED
 
 _VARIABLE = re.compile(r"\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")
+_NAMED = re.compile(rb"""config(?:-dir)?=(/[^\s"',\]]*)""")
 _READ = frozenset({"ExecStart", "Environment", "EnvironmentFile"})
 _FOLDERS = ("/etc/default/", "/etc/sysconfig/")
 
@@ -30,7 +33,8 @@ def without_secrets(snapshot: Snapshot) -> Snapshot:
         return snapshot
     units = (unit.properties.get("FragmentPath", ""), *unit.properties.get("DropInPaths", "").split())
     named = _environment_files(snapshot, unit.name, units)
-    files = {path: _kept(state, embedding, units, named) for path, state in snapshot.files.items()}
+    copied = _named(snapshot, embedding)
+    files = {path: _kept(_kubelets(state, copied), embedding, units, named) for path, state in snapshot.files.items()}
     return replace(snapshot, files=files, measurement=replace(snapshot.measurement, files=files))
 
 
@@ -50,6 +54,21 @@ def _environment_files(snapshot: Snapshot, unit: str, units: tuple[str, ...]) ->
         return frozenset(entry.path for entry in unit_file.start(texts, specifiers_of(snapshot, unit)).files)
     except ValueError:
         return None
+
+
+def _named(snapshot: Snapshot, embedding: Embedding) -> tuple[str, ...]:
+    """What their files may name as the configuration of a program, in comments, too."""
+    texts = (state.content or b"" for path, state in snapshot.files.items() if rancher.is_read(embedding, path))
+    return tuple(path.decode(errors="replace").rstrip("/") for text in texts for path in _NAMED.findall(text))
+
+
+def _kubelets(state: FileState, named: tuple[str, ...]) -> FileState:
+    """Without its content, if it is one of ``named`` and no kubelet's configuration: that of another program has its keys."""
+    if state.content is None or not any(state.path == path or state.path.startswith(f"{path}/") for path in named):
+        return state
+    root = read_yaml(state.content.decode(errors="replace"), "").root
+    kind = root.entries().get("kind") if root is not None else None
+    return state if kind and kind.item.plain() == "KubeletConfiguration" else replace(state, content=None)
 
 
 def _kept(state: FileState, embedding: Embedding, units: tuple[str, ...], named: frozenset[str] | None) -> FileState:

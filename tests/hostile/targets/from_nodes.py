@@ -27,6 +27,7 @@ from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, par
 from rollout.kubelet.configuration.outcome import File, Sources
 from rollout.kubelet.configuration.startup import outcome
 from rollout.kubelet.node import env_file
+from rollout.kubelet.node.rancher_secrets import without_secrets
 from rollout.kubelet.runtimes.description import Runtime
 from tests.app.agents import Agents, access_to
 from tests.hostile.beside import kept_in, spoken, told_beside
@@ -243,6 +244,7 @@ _CRIO_NODE = runtimes.node(Runtime.CRIO, "1.29.0", _state(_CRIO, _CRIO_TEXT.enco
 _DOCKER = runtimes.node(Runtime.DOCKERSHIM, "20.10.24", kubelet="1.23.17")
 _DEADLINE = nodes.settings(imagePullProgressDeadline="5m", registryMaxParallelDownloads=3)
 _RKE2 = rancher_nodes.OURS
+_NAMING = rancher_nodes.rke2(configs={rancher_nodes.SITE: "kubelet-arg: config=/etc/x\n"})
 _QPS = nodes.settings((), __registry_qps=9)
 
 
@@ -349,6 +351,12 @@ TARGETS = (
             b"kubelet-arg: [" + b"v=2, " * 2000 + b"]\n",
         ),
         examples=60,
+    ),
+    Target(
+        "rke2-named",
+        lambda data: told_beside(without_secrets(nodes.with_file(_NAMING, _state("/etc/x", data))), _QPS),
+        lambda: (b"kind: KubeletConfiguration\n", b"kind: EncryptionConfiguration\nresources: [{a: b}]\n"),
+        examples=20,
     ),
     Target("rke2-unit", _planned(rancher_nodes.rke2(), rancher_nodes.FRAGMENT, _QPS), _rke2_units, examples=60),
     Target("crio", _planned(_CRIO_NODE, _CRIO, _DEADLINE), lambda: (_CRIO_TEXT.encode(),), examples=60),

@@ -77,6 +77,22 @@ def test_a_file_in_the_folder_that_nothing_reads_is_not_kept() -> None:
     assert without_secrets(found).files[UNREAD].content is None
 
 
+@pytest.mark.parametrize("words", ["[config={}]", "[config-dir=/etc/site]", "config={} # old", "[x-config={}]"])
+def test_of_what_they_name_a_kubelets_configuration_alone_is_kept(words: str) -> None:
+    """A file of the kubelet is checked by its kind: an agent may have read that of another program."""
+    path = "/etc/site/a.conf"
+    found = rke2(configs={SITE: f"kubelet-arg: {words.format(path)}\n"})
+    for text in (
+        f"kind: EncryptionConfiguration\nsecret: {SECRET}\n",
+        f'{{"a": "{SECRET}"}}',
+        f"[{SECRET}]",
+        f"a: b: {SECRET}",
+    ):
+        assert without_secrets(with_file(found, regular(path, text))).files[path].content is None
+    text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 5\n"
+    assert kept_text(with_file(found, regular(path, text)), path) == text
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
