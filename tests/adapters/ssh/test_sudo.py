@@ -95,7 +95,12 @@ def test_where_sudo_asks_nothing_no_password_is_sent(server: Sshd, user: User) -
 @pytest.mark.parametrize("asks", [False, True])
 def test_the_smallest_rule_of_the_page_is_enough(server: Sshd, user: User, asks: bool) -> None:
     page = (ROOT / "docs/ways-in.md").read_text()
-    rules = page.partition("```sudoers\n")[2].partition("```")[0].replace("sre", "{user}")
+    rules = (
+        page.partition("## The smallest sudo rule")[2]
+        .partition("```text\n")[2]
+        .partition("```")[0]
+        .replace("sre", "{user}")
+    )
     assert "NOPASSWD" in rules
     user.sudoers(*(rules.replace(" NOPASSWD:", "") if asks else rules).splitlines())
     command = agent_call.status(agent_program(), sudo=True, deadline=600)
