@@ -103,6 +103,7 @@ NO_SECRET = {
     "agent_program.agent_program": "of this package",
     "agent_program.part": "of this package",
     "journal/owner._read": "/proc",
+    "ssh/proxy_process._session": "/proc",
     "ssh/certificates.read": "public, and signed",
     "ssh/identities._public_blob": "public: chooses among the agent's keys",
     "ssh/known_hosts._append": "read by `_read` first, under its lock",

@@ -224,7 +224,7 @@ def _name(certificate: Certificate) -> str:
 def _load(path: Path, public: bytes) -> PKey | str:
     """A private key, or the reason why not ("" for a missing file: default files are often missing)."""
     try:
-        if why := others_hold(path) or _seen_by_others(path):
+        if why := others_hold(path) or (path.suffix != ".pub" and _seen_by_others(path)):
             return why
         return PKey.from_path(path)
     except FileNotFoundError:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from dataclasses import dataclass, replace
 
 KIB = 1024
 MIB = 1024 * KIB
+PROCESSORS = os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,9 @@ class SshLimits:
     bastion_probe: float = 3.0  # after a late tunnel: time limit of the bastion's own liveness check
     tunnels: int = 100
     proxy_commands: int = 64  # programs of ProxyCommand at once: each is a process with three of our file descriptors
+    proxy_starts: int = 2 * PROCESSORS
+    proxy_pace: float = 2.0  # then a start that brings nothing delays no other: one a second for each processor
+    proxy_wait: float = 1800.0  # for a place among the programs; it does not count towards a command's deadline
     tries: int = 2  # connections dropped before the banner (MaxStartups)
     begin: float = 60.0  # from the start of a shell until it has begun
     greeting: int = 64 * KIB  # what a login shell may print before that

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from rollout.adapters.owners import NOT_PRIVATE, not_private
@@ -16,7 +17,7 @@ from rollout.adapters.ssh.wire import is_literal
 from rollout.core.reading.user_file import LONGEST, USER_FILE, UserSettings, read_user_settings
 from rollout.errors import InputError, Place, Problem, RemoteError
 
-MAX_BYTES = 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 NOT_SUPPORTED = "proxy-command-not-supported"
 ProxyWords = tuple[str, ...]
 """A program and its arguments, with tokens such as ``%h``."""
@@ -121,7 +122,7 @@ def _jump(found: Mapping[str, str]) -> str | None:
 # The programs that the user allows.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProxyCommands:
     """The lines that the user's own configuration allows, as words. ``unreadable``: why it could not be read."""
 
@@ -152,6 +153,14 @@ class ProxyCommands:
     def of(cls, settings: UserSettings) -> ProxyCommands:
         return cls(frozenset(_checked(line, place) for line, place in settings.proxy_commands))
 
+    @cached_property
+    def _programs(self) -> Mapping[ProxyWords, tuple[str, ...]]:
+        """Arguments → the programs that they are allowed for."""
+        programs: dict[ProxyWords, tuple[str, ...]] = {}
+        for words in self.allowed:
+            programs[words[1:]] = (*programs.get(words[1:], ()), words[0])
+        return programs
+
     def program(self, line: str, tokens: Mapping[str, str]) -> ProxyWords:
         """What to run for a line of ssh_config. Raises ``RemoteError`` unless the line is allowed.
 
@@ -160,13 +169,13 @@ class ProxyCommands:
         wanted = words_of_config(line)
         if self.unreadable:
             raise RemoteError("file-unreadable", self.unreadable)
-        found = [words for words in self.allowed if words[1:] == wanted[1:] and _same(words[0], wanted[0])]
+        found = [program for program in self._programs.get(wanted[1:], ()) if _same(program, wanted[0])]
         if not found:
             raise RemoteError(
                 "proxy-command-not-allowed",
                 f"{USER_FILE} does not allow this ProxyCommand (ssh_config: proxycommand {printable(line, 300)})",
             )
-        return (min(found)[0], *(_filled(word, tokens) for word in wanted[1:]))
+        return (min(found), *(_filled(word, tokens) for word in wanted[1:]))
 
 
 def words_of_config(line: str) -> ProxyWords:

@@ -1,9 +1,9 @@
 """The programs of ``ProxyCommand``: each carries one connection on its standard input and output.
 
-A program is started without a shell, in a session of its own: no terminal asks the user in the middle of a run, and a
-signal reaches all that it has started. It gets two socket pairs, so that a program that makes one of its streams
-non-blocking does not change the other one. It ends with its connection: first its input is closed, then it is ended by
-signals. After ``kill -9`` of the controller the watcher does that: a small shell that reads the groups in use from a pipe.
+A program is started without a shell, in a session of its own: no terminal asks the user in the middle of a run. It gets two socket pairs, so that a program that makes one of its streams
+non-blocking does not change the other one. It ends with its connection: first its input is closed, then all processes of
+its session are ended by signals. After ``kill -9`` of the controller the watcher does that: a small shell that reads the
+sessions in use from a pipe. Both find the processes in ``/proc``; without it they reach the program's process group.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import socket
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import IO
 
 from rollout.adapters.ssh.limits import Deadline, SshLimits
@@ -34,25 +36,86 @@ EXIT = 1.0
 TERM = 2.0
 """Seconds after SIGTERM until SIGKILL."""
 TICK = 0.05
+ASK_AGAIN = 1.0
+"""Seconds after which one that waits looks for an idle connection again."""
+PASSES = 8
+"""So often new processes of a session are looked for: one that is about to end may start another."""
 READS = 64
 """So many pieces of its standard error are taken at a time."""
 
 CANNOT_START = (errno.ENOENT, errno.ENOEXEC, errno.EACCES, errno.ENOTDIR, errno.ELOOP)
 
 WATCHER = """
-groups=' '
-while read -r verb group; do
+sessions=' '
+while read -r verb session; do
   case $verb in
-    began) groups="$groups$group " ;;
-    ended) groups="${groups%% $group *} ${groups#* $group }" ;;
+    began) sessions="$sessions$session " ;;
+    ended) sessions="${sessions%% $session *} ${sessions#* $session }" ;;
   esac
 done
+end() {
+  for session in $sessions; do kill -s $1 -- "-$session" && left=yes; done
+  for stat in /proc/[0-9]*/stat; do
+    read -r line <"$stat" || continue
+    process=${stat#/proc/}
+    set -- $1 ${line##*) }
+    case $sessions in *" $5 "*) kill -s $1 "${process%/stat}" && left=yes ;; esac
+  done
+}
+exec 2>/dev/null
 for sign in TERM KILL; do
-  for group in $groups; do kill -s $sign -- "-$group" 2>/dev/null && left=yes; done
+  end $sign
   [ "$sign" = KILL ] || [ -z "$left" ] || sleep 1
 done
+end KILL
 """
-"""Reads which process groups began and ended. The end of its input is the controller's."""
+"""Reads which sessions began and ended. The end of its input is the controller's."""
+
+
+class _Watcher:
+    """The process that ends the sessions after the controller. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: set[int] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ready(self) -> None:
+        """Start it, also in place of one that the system has ended. Raises ``OSError``."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is None:
+                return
+            self._close()
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", WATCHER],
+                bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
+            )  # fmt: skip
+            for session in self._sessions:
+                self._tell("began", session)
+
+    def began(self, session: int) -> None:
+        with self._lock:
+            self._sessions.add(session)
+            self._tell("began", session)
+
+    def ended(self, session: int) -> None:
+        with self._lock:
+            self._sessions.discard(session)
+            self._tell("ended", session)
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _tell(self, verb: str, session: int) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(OSError):  # it was ended: the next one is told anew
+                self._process.stdin.write(f"{verb} {session}\n".encode())
+
+    def _close(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.wait()
 
 
 class ProxyWire:
@@ -72,7 +135,9 @@ class ProxyWire:
     def recv(self, size: int, /) -> bytes:
         if not self.ahead:
             self.ahead = self._back.recv(max(size, CHUNK))
-            if not self.ahead:
+            if self.ahead:
+                self._program.speaks()
+            else:
                 self._program.end(by_itself=True)
         data, self.ahead = self.ahead[:size], self.ahead[size:]
         return data
@@ -104,7 +169,9 @@ class ProxyProcess:
         """``errors``: its standard error; ``changed`` is called when its end is asked for."""
         self.name = shown(words)
         self.errors = errors
-        self.group = process.pid
+        self.session = process.pid
+        self.began = time.monotonic()
+        self.spoke = False
         self._process = process
         self._changed = changed
         self._lock = threading.Lock()
@@ -125,6 +192,12 @@ class ProxyProcess:
             if at_once:
                 self._ending_since -= EXIT
         self._changed()
+
+    def speaks(self) -> None:
+        """It has brought the first bytes of the other side: its start is over."""
+        if not self.spoke:
+            self.spoke = True
+            self._changed()
 
     @property
     def ending(self) -> bool:
@@ -187,7 +260,7 @@ class ProxyProcess:
         with self._lock:
             if self._status is None:
                 try:
-                    found = os.waitid(os.P_PID, self.group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                    found = os.waitid(os.P_PID, self.session, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 except ChildProcessError:  # this process was started with SIGCHLD ignored: the system takes the status
                     self._status = 0
                 else:
@@ -198,17 +271,49 @@ class ProxyProcess:
 
     def _send(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.group, number)
+            os.killpg(self.session, number)
+        sent = set[int]()
+        for _ in range(PASSES):
+            processes = _processes(self.session) - sent
+            for process in processes:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(process, number)
+            sent |= processes
+            if not processes:
+                break
+
+
+def _processes(session: int) -> set[int]:
+    """The processes of a session; none where there is no ``/proc``."""
+    try:
+        found = [path for path in Path("/proc").iterdir() if path.name.isdecimal()]
+    except OSError:
+        return set()
+    return {int(path.name) for path in found if _session(path / "stat") == session}
+
+
+def _session(stat: Path) -> int:
+    try:
+        return int(stat.read_bytes().rpartition(b")")[2].split()[3])
+    except (OSError, IndexError):  # it has ended
+        return 0
 
 
 class ProxyProcesses:
-    """All programs of one ``SshNodes``. Thread-safe."""
+    """All programs of one ``SshNodes``. Thread-safe.
+
+    They start in the order of the calls, at most ``proxy_commands`` of them, and ``proxy_starts`` of them at once: each
+    may take a second of a processor until it connects. A start ends when the program brings its first bytes, and after
+    ``proxy_pace`` seconds does not keep others waiting.
+    """
 
     def __init__(self, limits: SshLimits, make_room: Callable[[], bool]) -> None:
         """``make_room``: closes an idle connection through a program, if there is one."""
-        self._most = limits.proxy_commands
+        self._limits = limits
         self._make_room = make_room
         self._changed = threading.Condition()
+        self._waiting: deque[object] = deque()
+        self._evicting = False
         self._running: set[ProxyProcess] = set()
         self._reserved = 0
         self._starting = threading.Lock()
@@ -216,19 +321,21 @@ class ProxyProcesses:
         self._wake: socket.socket | None = None
         self._woken: socket.socket | None = None
         self._thread: threading.Thread | None = None
-        self._watcher: subprocess.Popen[bytes] | None = None
+        self._watcher = _Watcher()
         self._closed = False
 
     def start(self, words: ProxyWords, deadline: Deadline) -> ProxyWire:
-        """Raises ``RemoteError``."""
-        self._reserve(deadline)
+        """Raises ``RemoteError``. ``deadline`` is put off by the time that others keep us waiting: no node is to blame for that."""
+        began = time.monotonic()
+        self._reserve()
+        deadline.at += time.monotonic() - began
         try:
             with self._starting:
                 return self._start(words)
         finally:
             with self._changed:
                 self._reserved -= 1
-                self._changed.notify()
+                self._changed.notify_all()
 
     def close(self, deadline: Deadline) -> None:
         with self._changed:
@@ -240,57 +347,85 @@ class ProxyProcesses:
         self._call()
         if thread is not None:
             thread.join(max(deadline.left(), TERM + EXIT))
-        if self._watcher is not None and self._watcher.stdin is not None:
-            self._watcher.stdin.close()
-            self._watcher.wait()
+        self._watcher.close()
         if self._wake is not None:
             self._wake.close()
 
-    def _reserve(self, deadline: Deadline) -> None:
+    def _reserve(self) -> None:
+        turn, limit = object(), Deadline(self._limits.proxy_wait)
         with self._changed:
-            while not self._closed and len(self._running) + self._reserved >= self._most:
-                left = deadline.left()
-                if not left:
-                    raise RemoteError("busy", f"all {self._most} ProxyCommands are in use")
-                self._changed.release()
-                try:
-                    self._make_room()
-                finally:
-                    self._changed.acquire()
-                if len(self._running) + self._reserved >= self._most:
-                    self._changed.wait(min(left, 1.0))
+            self._waiting.append(turn)
+            try:
+                while not self._closed and limit.left():
+                    self._make_way(self._waiting.index(turn))
+                    wait = self._not_yet() if self._waiting[0] is turn else ASK_AGAIN
+                    if not wait:
+                        self._reserved += 1
+                        return
+                    self._changed.wait(min(wait, limit.left()))
+            finally:
+                self._waiting.remove(turn)
+                self._changed.notify_all()
             if self._closed:
                 raise RemoteError("closed", "SSH was shut down")
-            self._reserved += 1
+        raise RemoteError("busy", f"all {self._limits.proxy_commands} ProxyCommands are in use")
+
+    def _free(self) -> int:
+        return self._limits.proxy_commands - len(self._running) - self._reserved
+
+    def _not_yet(self) -> float:
+        """Seconds for the first that waits until it is worth another look; 0: it may start now. Called under the lock."""
+        if self._free() <= 0:
+            return ASK_AGAIN
+        now = time.monotonic()
+        starting = [
+            left
+            for program in self._running
+            if not program.spoke and not program.ending and (left := program.began + self._limits.proxy_pace - now) > 0
+        ]
+        if len(starting) + self._reserved < self._limits.proxy_starts:
+            return 0.0
+        return min(starting, default=ASK_AGAIN)
+
+    def _make_way(self, before: int) -> None:
+        """Close an idle connection for one that waits behind so many, unless one is ending for it. Called under the lock."""
+        ending = sum(program.ending for program in self._running)
+        if self._evicting or before >= self._limits.proxy_starts or self._free() + ending > before:
+            return
+        self._evicting = True
+        self._changed.release()
+        try:
+            self._make_room()
+        finally:
+            self._changed.acquire()
+            self._evicting = False
 
     def _start(self, words: ProxyWords) -> ProxyWire:
-        self._begin()
-        to, its_input = socket.socketpair()
-        back, its_output = socket.socketpair()
-        try:
-            process = subprocess.Popen(
-                words,
-                stdin=its_input.fileno(),
-                stdout=its_output.fileno(),
-                stderr=subprocess.PIPE,
-                cwd="/",
-                start_new_session=True,
-            )
-        except OSError as error:
-            to.close()
-            back.close()
-            if error.errno in CANNOT_START:
-                raise told("proxy-command-failed", f"cannot start {shown(words)}: {error.strerror}") from None
-            raise translate(error) from None
-        finally:
-            its_input.close()
-            its_output.close()
+        with ExitStack() as ours, ExitStack() as its:
+            try:
+                self._begin()
+                self._watcher.ready()
+                to, its_input = _pair(ours, its)
+                back, its_output = _pair(ours, its)
+                process = subprocess.Popen(
+                    words,
+                    stdin=its_input.fileno(),
+                    stdout=its_output.fileno(),
+                    stderr=subprocess.PIPE,
+                    cwd="/",
+                    start_new_session=True,
+                )
+            except (OSError, RuntimeError) as error:
+                if isinstance(error, OSError) and error.errno in CANNOT_START:
+                    raise told("proxy-command-failed", f"cannot start {shown(words)}: {error.strerror}") from None
+                raise translate(error) from None
+            ours.pop_all()
         errors = process.stderr
         if errors is None:
             raise LookupError("a program without standard error")
         os.set_blocking(errors.fileno(), False)
         program = ProxyProcess(words, process, errors, self._call)
-        self._announce("began", program)
+        self._watcher.began(program.session)
         with self._changed:
             self._running.add(program)
             closed = self._closed
@@ -304,25 +439,22 @@ class ProxyProcesses:
     def _begin(self) -> None:
         if self._thread is not None:
             return
-        self._watcher = subprocess.Popen(
-            ["/bin/sh", "-c", WATCHER],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
-        )  # fmt: skip
-        self._wake, self._woken = socket.socketpair()
-        self._wake.settimeout(0)
-        self._woken.settimeout(0)
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._woken, selectors.EVENT_READ)
-        self._thread = threading.Thread(target=self._run, name="ssh-proxies", daemon=True)
-        self._thread.start()
-
-    def _announce(self, verb: str, program: ProxyProcess) -> None:
-        if self._watcher is not None and self._watcher.stdin is not None:
-            with suppress(OSError):
-                self._watcher.stdin.write(f"{verb} {program.group}\n".encode())
-                self._watcher.stdin.flush()
+        with ExitStack() as ours:
+            self._wake, self._woken = socket.socketpair()
+            ours.callback(self._wake.close)
+            ours.callback(self._woken.close)
+            self._wake.settimeout(0)
+            self._woken.settimeout(0)
+            self._selector = selectors.DefaultSelector()
+            ours.callback(self._selector.close)
+            self._selector.register(self._woken, selectors.EVENT_READ)
+            thread = threading.Thread(target=self._run, name="ssh-proxies", daemon=True)
+            thread.start()
+            ours.pop_all()
+        self._thread = thread
 
     def _call(self) -> None:
+        """A program has changed: its thread and those that wait look at it."""
         if self._wake is not None:
             with suppress(OSError):
                 self._wake.send(b"x")
@@ -343,6 +475,8 @@ class ProxyProcesses:
             for key, _ in self._selector.select(TICK if soon else None):
                 if key.data is None:
                     self._woken.recv(CHUNK)
+                    with self._changed:
+                        self._changed.notify_all()
                 elif not key.data.hear():
                     self._selector.unregister(key.fileobj)
             now = time.monotonic()
@@ -354,8 +488,16 @@ class ProxyProcesses:
     def _finish(self, selector: selectors.BaseSelector, program: ProxyProcess) -> None:
         with suppress(KeyError):  # its standard error may have ended before
             selector.unregister(program.errors)
-        self._announce("ended", program)
+        self._watcher.ended(program.session)
         program.bury()
         with self._changed:
             self._running.discard(program)
             self._changed.notify_all()
+
+
+def _pair(ours: ExitStack, its: ExitStack) -> tuple[socket.socket, socket.socket]:
+    """Our end and the program's."""
+    one, other = socket.socketpair()
+    ours.callback(one.close)
+    its.callback(other.close)
+    return one, other

@@ -12,7 +12,8 @@ from rollout.errors import InputError, Place, Problem
 
 USER_FILE = "~/.config/rollout/config.toml"
 PROXY_COMMANDS = "proxyCommands"
-MOST_LINES = 200
+MOST_LINES = 10_000
+"""``gcloud compute config-ssh`` writes one for each node."""
 LONGEST = 4096
 
 

@@ -100,7 +100,7 @@ def refusal(stderr: bytes, nonce: str, *, status: int, sent: bool) -> tuple[str,
 def refused_quietly(stderr: bytes, status: int) -> tuple[str, str] | None:
     """The same for ``quiet``, where a password may be all that is missing; ``None`` if not sudo but a later program ended."""
     first = next((line for line in stderr.splitlines() if line.strip()), b"")
-    if by_doas := _refused_by_doas(first, status):
+    if by_doas := _refused_by_doas(stderr, status):
         return by_doas
     if status in _NOT_STARTED and b"sudo" in stderr:
         return refusal(stderr, "", status=status, sent=False)
@@ -118,15 +118,19 @@ _OF_DOAS = (
 """How its messages differ: opendoas and OpenBSD's have no translations."""
 
 
-def _refused_by_doas(first: bytes, status: int) -> tuple[str, str] | None:
-    missing = status in _NOT_STARTED and b"doas" in first
-    if not missing and not (status == 1 and first.startswith(b"doas: ")):
+def _refused_by_doas(stderr: bytes, status: int) -> tuple[str, str] | None:
+    """A login shell may print before."""
+    begins = _NO_DOAS if status in _NOT_STARTED else _DOAS
+    first = begins.search(stderr) if status == 1 or status in _NOT_STARTED else None
+    if first is None:
         return None
     return next(
-        (reference, words + _last(first)) for pattern, reference, words in _OF_DOAS if re.search(pattern, first)
+        (reference, words + _last(first[0])) for pattern, reference, words in _OF_DOAS if re.search(pattern, first[0])
     )
 
 
+_DOAS = re.compile(rb"(?m)^doas: .*")
+_NO_DOAS = re.compile(rb"(?m)^(?:env: .*\bdoas\b|doas: ).*")
 _SUDOS = re.compile(rb"(?:sudo|sudo-rs|doas)(?::|\b)")
 """How each message of theirs begins, in every language."""
 

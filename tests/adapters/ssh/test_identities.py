@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.ssh import SshNodes, identities
+from rollout.adapters.ssh.identities import _load
 from tests.adapters.ssh.conftest import Make
 from tests.adapters.ssh.keys import HardwareAgent
 from tests.adapters.ssh.sshd import PATIENT, TRUE, Sshd, make_key, target
@@ -131,3 +132,12 @@ def test_a_private_key_that_others_may_read_is_refused_as_openssh_does(
     own_sshd.user_key.chmod(0o600)
     assert subprocess.run(ssh, capture_output=True, check=False).returncode == 0
     assert make_nodes(own_sshd.ssh_config).run(target(), TRUE).status == 0
+
+
+def test_a_public_key_in_the_place_of_a_private_one_is_not_called_private(tmp_path: Path) -> None:
+    """ssh-keygen writes it for everybody to read."""
+    public = tmp_path / "k.pub"
+    public.write_text("ssh-ed25519 AAAA\n")
+    public.chmod(0o644)
+    assert "cannot be used" in str(_load(public, b""))
+    assert "hardware key" in str(_load(public, b"\0\0\0\x1a" + identities.HARDWARE.encode()))

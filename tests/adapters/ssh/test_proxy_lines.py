@@ -150,6 +150,13 @@ def test_the_users_file_must_be_private(
     assert "chmod go-w" in caught.value.problems[0].hint
 
 
+def test_a_line_for_each_node_of_a_large_fleet_is_found() -> None:
+    lines = [f"/usr/bin/gcloud compute start-iap-tunnel node-{number} %p" for number in range(10_000)]
+    allowed = allowing(*lines)
+    for number in range(0, 10_000, 10):
+        assert allowed.program(lines[number], TOKENS)[3] == f"node-{number}"
+
+
 def test_without_the_users_file_there_is_no_error(tmp_path: Path) -> None:
     (tmp_path / ".config").write_text("")
     for home in (tmp_path, tmp_path / "nowhere", Path("/dev/null")):

@@ -85,6 +85,9 @@ QUIET: dict[tuple[bytes, int], str | None] = {
     (b"doas: Authorization required\n", 1): "doas-needs-password",  # OpenBSD's
     (b"doas: Operation not permitted\n", 1): "doas-not-allowed",
     (b"doas: doas is not enabled, /etc/doas.conf: No such file or directory\n", 1): "no-doas",
+    (b"Welcome to n1\nno sudo here, doas only\ndoas: Operation not permitted\n", 1): "doas-not-allowed",
+    (b"Welcome to n1\nenv: 'doas': No such file or directory\n", 127): "no-doas",
+    (b"doas is not for n1\nenv: 'sudo': No such file or directory\n", 127): "no-sudo",
     (b"env: 'doas': No such file or directory\n", 127): "no-doas",
     (b"env: doas: Permission denied\n", 126): "no-doas",
     (b"sudo: I'm sorry x. I'm afraid I can't do that\n", 1): "sudo-not-allowed",
