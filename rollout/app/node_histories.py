@@ -244,8 +244,10 @@ def topmost_above(nodes: Histories) -> Mapping[str, Mapping[str, tuple[str, ...]
     return {run: {top: tuple(names) for top, names in above.items()} for run, above in names_of.items()}
 
 
-def plans_in_force(journal: PastRuns, cluster: str) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
-    """The plans with a change in force on kubeadm's file, the oldest first, each with its nodes.
+def plans_in_force(
+    journal: PastRuns, cluster: str, path: str = KUBEADM_CONFIG
+) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
+    """The plans with a change in force on a file, the oldest first, each with its nodes. ``path`` ``""``: on all its files.
 
     ``UsageError`` ``no-plan``: no run has a plan.
     """
@@ -253,5 +255,18 @@ def plans_in_force(journal: PastRuns, cluster: str) -> tuple[tuple[Plan, tuple[s
     headers = {run: journal.header(run) for run in history.runs}
     if all(header.goal == Goal.REVERT for header in headers.values()):
         raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
-    nodes = nodes_by_run(history.nodes, KUBEADM_CONFIG)
-    return tuple((plan_codec.decode(header.plan, run), nodes[run]) for run, header in headers.items() if run in nodes)
+    nodes = nodes_by_run(history.nodes, path)
+    plans = {run: plan_codec.decode(header.plan, run) for run, header in headers.items() if run in nodes}
+    names = {run: nodes[run] if path else _whole(plan, run, nodes[run], history.nodes) for run, plan in plans.items()}
+    return tuple((plan, names[run]) for run, plan in plans.items() if names[run])
+
+
+def _whole(plan: Plan, run: str, names: Iterable[str], nodes: Histories) -> tuple[str, ...]:
+    """The nodes where a plan's change is in force on each file: in part is no state that the plan describes."""
+    files = {group.name: [file.path for file in group.change.files] for group in plan.groups}
+    there = {path: frozenset(nodes_by_run(nodes, path).get(run, ())) for paths in files.values() for path in paths}
+    return tuple(
+        name
+        for name in names
+        if name in plan.nodes and all(name in there[path] for path in files[plan.nodes[name].group])
+    )

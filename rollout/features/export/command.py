@@ -26,10 +26,12 @@ from rollout.features.export.rules import (
     kubeadm_lines,
     kubeadm_patches,
     patches_in_force,
+    settings_in_force,
 )
+from rollout.features.export.words import DROP_IN, FORMATS, NewNodesDocument, exported, exported_lines
 
 
-@registered("Export what keeps other tools from undoing a change.", prints=(KubeadmPatchesDocument,))
+@registered("Export what keeps other tools from undoing a change.", prints=(KubeadmPatchesDocument, NewNodesDocument))
 @click.group()
 def export() -> None:
     """Export what other tools need so that they do not undo a change."""
@@ -52,14 +54,11 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
 
     Example: `rollout export kubeadm --cluster rno`
     """
-    if plan and not is_typed("cluster"):
-        cluster = ""
-    found = _patches(session, plan, cluster)
-    if cluster:
-        say(
-            f"by this journal alone: what a run of another journal reverted counts as in force; `rollout verify --cluster {cluster}` reads the nodes",
-            err=True,
-        )
+    cluster = _cluster(plan, cluster)
+    found = (
+        patches_in_force(plans_in_force(session.past(), cluster)) if cluster else kubeadm_patches(plan_in(Path(plan)))
+    )
+    _say_whose(cluster)
     if patches is not None:
         _write(patches, found)
     elif session.output == "json":
@@ -68,12 +67,55 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
         say("\n".join(kubeadm_lines(found)))
 
 
-def _patches(session: Session, path: str, cluster: str) -> tuple[KubeadmPatch, ...]:
-    if bool(path) == bool(cluster):
+@export.command("new-nodes")
+@click.argument("form", metavar="FORMAT", type=click.Choice(tuple(FORMATS)))
+@click.argument("plan", required=False, default="")
+@project_option("cluster", help="Without a plan: the changes that are in force on this cluster.")
+@click.option(
+    "--path",
+    default=DROP_IN,
+    show_default=True,
+    help="The drop-in on a new node (butane, cloud-init, ignition).",
+)
+@session_options
+def new_nodes(session: Session, form: str, plan: str, cluster: str, path: str) -> None:
+    """Show the settings as text to commit for the tool that makes nodes.
+
+    FORMAT: butane, cloud-init, ignition, k3s, k3s-drop-in, kops, kubespray, mco, nodeadm, rke2, rke2-drop-in or talos.
+    Comments name what the format has no place for; those of ignition are on standard error.
+
+    With --cluster: the confirmed changes of all runs in the journal, without those that were rolled back since.
+
+    Example: `rollout export new-nodes nodeadm --cluster rno`
+    """
+    cluster = _cluster(plan, cluster)
+    read = plan_in(Path(plan)) if plan else None
+    plans = plans_in_force(session.past(), cluster, path="") if read is None else ((read, tuple(read.nodes)),)
+    texts = exported(form, settings_in_force(plans), path)
+    _say_whose(cluster)
+    if session.output == "json":
+        click.echo(documents.page(NewNodesDocument(form, texts)))
+        return
+    if not FORMATS[form].comments:
+        for line in (line for text in texts for line in text.comments):
+            say(line, err=True)
+    say("\n".join(exported_lines(form, texts)))
+
+
+def _cluster(plan: str, cluster: str) -> str:
+    """The cluster that is exported; ``""``: the plan file is."""
+    cluster = "" if plan and not is_typed("cluster") else cluster
+    if bool(plan) == bool(cluster):
         raise UsageError("which-plan", "give a plan file, or --cluster for the changes that are in force there")
-    return (
-        patches_in_force(plans_in_force(session.past(), cluster)) if cluster else kubeadm_patches(plan_in(Path(path)))
-    )
+    return cluster
+
+
+def _say_whose(cluster: str) -> None:
+    if cluster:
+        say(
+            f"by this journal alone: what a run of another journal reverted counts as in force; `rollout verify --cluster {cluster}` reads the nodes",
+            err=True,
+        )
 
 
 def _write(folder: Path, patches: Sequence[KubeadmPatch]) -> None:

@@ -1,21 +1,24 @@
-"""What ``rollout export kubeadm`` prints."""
+"""What changes want on nodes, for the tools that make new nodes; and what ``rollout export kubeadm`` prints."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
 from typing import Annotated
 
 import yaml
 
-from rollout.core.model.plan import Change, Plan
+from rollout.core.model.plan import Change, FileChange, Plan
 from rollout.core.model.settings import Value
 from rollout.core.model.verification import KUBEADM_CONFIG
 from rollout.core.plans.wanted_fields import wanted_fields
-from rollout.core.text import diff, json_text, nodesets
+from rollout.core.text import diff, nodesets
 from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.terminal import counted, printable
+from rollout.kubelet import fields as kubelet_fields
 
 # What kubeadm's configuration must contain so that it keeps a plan's change: the fields, once for each distinct set.
 #
@@ -48,6 +51,21 @@ class KubeadmPatch:
         return _HEAD + self.body
 
 
+@dataclass(frozen=True, slots=True)
+class NewNodeSettings:
+    """What ``nodes`` have and nodes that join later need: ``fields`` and ``flags`` of the kubelet.
+
+    ``others``: what a change does in files that are not the kubelet's. ``by_default``: fields that are in force without being
+    written.
+    """
+
+    fields: Mapping[str, Value]
+    flags: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    by_default: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
 def kubeadm_patches(plan: Plan) -> tuple[KubeadmPatch, ...]:
     """Largest first; ``()`` where the plan edits no file that kubeadm writes."""
     return patches_in_force([(plan, tuple(plan.nodes))])
@@ -58,25 +76,86 @@ def patches_in_force(plans: Iterable[tuple[Plan, Collection[str]]]) -> tuple[Kub
 
     On a node with several changes the newest value of a field or flag counts.
     """
-    fields: dict[str, Mapping[str, Value]] = {}
-    flags: dict[str, Mapping[str, str]] = {}
+    return tuple(KubeadmPatch(each.fields, each.flags, each.nodes) for each in _by_value(plans, _of_kubeadm))
+
+
+def settings_in_force(plans: Iterable[tuple[Plan, Collection[str]]]) -> tuple[NewNodeSettings, ...]:
+    """The same of every layout of a node, not only of kubeadm's."""
+    return _by_value(plans, _of_change)
+
+
+def _by_value(
+    plans: Iterable[tuple[Plan, Collection[str]]], wanted_by: Callable[[Change], NewNodeSettings | None]
+) -> tuple[NewNodeSettings, ...]:
+    """What each distinct set of nodes has, the largest first."""
+    of_node: dict[str, NewNodeSettings] = {}
     for plan, names in plans:
-        changes = {group.name: group.change for group in plan.groups if _edits(group.change)}
-        of_group = {name: (wanted_fields(change, KUBEADM_CONFIG), _flags(change)) for name, change in changes.items()}
+        of_group = {group.name: wanted_by(group.change) for group in plan.groups}
         for name in names:
-            if name in plan.nodes and plan.nodes[name].group in of_group:
-                wanted, arguments = of_group[plan.nodes[name].group]
-                fields[name] = _merged(fields.get(name, {}), wanted)
-                flags[name] = {**flags.get(name, {}), **{each.partition("=")[0]: each for each in arguments}}
-    nodes: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for name, wanted in fields.items():
-        nodes.setdefault((json.dumps(wanted, sort_keys=True), tuple(flags[name].values())), []).append(name)
-    made = (KubeadmPatch(json_text.parse(text), said, tuple(names)) for (text, said), names in nodes.items())
-    return tuple(sorted(made, key=lambda patch: -len(patch.nodes)))
+            wanted = of_group.get(plan.nodes[name].group) if name in plan.nodes else None
+            if wanted is not None:
+                of_node[name] = _over(of_node[name], wanted) if name in of_node else wanted
+    nodes: dict[str, list[str]] = {}
+    for name, wanted in of_node.items():
+        nodes.setdefault(_key(wanted), []).append(name)
+    made = (replace(of_node[names[0]], nodes=tuple(names)) for names in nodes.values())
+    return tuple(sorted(made, key=lambda each: -len(each.nodes)))
 
 
-def _edits(change: Change) -> bool:
-    return any(file.path == KUBEADM_CONFIG for file in change.files)
+def _key(wanted: NewNodeSettings) -> str:
+    return json.dumps([wanted.fields, wanted.flags, wanted.others, wanted.by_default], sort_keys=True)
+
+
+def _over(older: NewNodeSettings, newer: NewNodeSettings) -> NewNodeSettings:
+    """Both changes: the newer value of each field and flag."""
+    fields = {name: value for name, value in older.fields.items() if name not in newer.by_default}
+    flags = {flag.partition("=")[0]: flag for flag in (*older.flags, *newer.flags)}
+    return NewNodeSettings(
+        _merged(fields, newer.fields),
+        tuple(flags.values()),
+        tuple(dict.fromkeys((*older.others, *newer.others))),
+        tuple(name for name in dict.fromkeys((*older.by_default, *newer.by_default)) if name not in newer.fields),
+    )
+
+
+def _of_kubeadm(change: Change) -> NewNodeSettings | None:
+    if any(file.path == KUBEADM_CONFIG for file in change.files):
+        return NewNodeSettings(wanted_fields(change, KUBEADM_CONFIG), _flags(change))
+    return None
+
+
+def _of_change(change: Change) -> NewNodeSettings | None:
+    """Without the flags that only repeat a field."""
+    empty: Mapping[str, Value] = {}
+    fields = reduce(_merged, (wanted_fields(change, file.path) for file in change.files), empty)
+    flags = _flags(change)
+    others = tuple(
+        f"{file.path}: {reason}"
+        for file in change.files
+        if not _is_kubelets(file, change, flags)
+        for reason in file.reasons
+    )
+    by_default = tuple(name for name, _ in change.effective if name not in fields)
+    kept = tuple(flag for flag in flags if not _repeats(flag, fields))
+    return NewNodeSettings(fields, kept, others, by_default) if fields or kept or others or by_default else None
+
+
+def _is_kubelets(file: FileChange, change: Change, flags: Sequence[str]) -> bool:
+    names = {reason.partition(":")[0] for reason in file.reasons}
+    text = file.after.decode(errors="replace")
+    return (
+        file.path == change.config_path
+        or any(name.startswith("--") or kubelet_fields.field(name.partition(".")[0]) for name in names)
+        or any(flag.removeprefix("--") in text for flag in flags)
+    )
+
+
+def _repeats(flag: str, fields: Mapping[str, Value]) -> bool:
+    known = kubelet_fields.flag(flag.partition("=")[0])
+    found: Value = dict(fields)
+    for part in known.field.split(".") if known is not None and known.field else ("",):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found is not None
 
 
 def _merged(older: Mapping[str, Value], newer: Mapping[str, Value]) -> dict[str, Value]:
@@ -89,7 +168,11 @@ def _merged(older: Mapping[str, Value], newer: Mapping[str, Value]) -> dict[str,
 
 
 def _flags(change: Change) -> tuple[str, ...]:
-    return tuple(argument for argument in change.arguments if not argument.startswith(_LOCATING))
+    """Each as one word: a value can be the word that follows."""
+    words = change.arguments
+    starts = [at for at, word in enumerate(words) if word.startswith("-")]
+    flags = ("=".join(words[start:end]) for start, end in pairwise([*starts, len(words)]))
+    return tuple(flag for flag in flags if not flag.startswith(_LOCATING))
 
 
 _CONFIG_MAP = (
