@@ -5,7 +5,7 @@ format's rules were read (2026-11):
 
 * nodeadm: awslabs/amazon-eks-ami, nodeadm/api/v1alpha1/nodeconfig_types.go (``KubeletOptions``), and its page of examples
   (several objects of one user data are merged, the last one wins)
-* cloud-init: docs.cloud-init.io, module ``write_files``
+* cloud-init: canonical/cloud-init cloudinit/config/cc_write_files.py
 * Ignition 3.4.0, Butane ``fcos`` 1.5.0: coreos/butane docs/specs.md, coreos/ignition docs/configuration-v3_4.md
 * kubespray: roles/kubernetes/node/templates/kubelet-config.v1beta1.yaml.j2, kubelet.env.v1beta1.j2, defaults/main.yml (46dbdd399)
 * kops: pkg/apis/kops/v1alpha2/componentconfig.go (``KubeletConfigSpec``), nodeup/pkg/model/kubelet.go (268927e264)
