@@ -40,6 +40,7 @@ UNREACHED = {
     "app.roll_call:": "names of the inventory, compared only",
     "features.sequence.asking:": "run ids of ours in orders of ours",
     "features.export.rules:": "takes plans of ours",
+    "features.export.words:exported_lines": "texts that this module has made, cut into lines",
     "core.plans.wanted_fields:wanted_fields": "takes a change of a plan; the bytes of its files are read by `_document`, which is called alone",
     "app.config_maps:with_config_map": "names of settings that a playbook has accepted; texts of ConfigMaps are read by `kubelet.kubeadm`",
     "features.doctor.rules:fix": "references of ours, and names of nodes that were accepted as names",

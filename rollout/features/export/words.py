@@ -49,7 +49,7 @@ class NoPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExportPlace:
     """Where a format puts the settings: the ``path`` of a file, the ``name`` of an object."""
 
     path: str = DROP_IN
@@ -65,7 +65,7 @@ class Expressed:
     no_place: tuple[NoPlace, ...] = ()
 
 
-def nodeadm(wanted: NewNodeSettings, _place: Place) -> Expressed:
+def nodeadm(wanted: NewNodeSettings, _place: ExportPlace) -> Expressed:
     """``spec.kubelet`` of a NodeConfig: ``config`` and ``flags``."""
     kubelet = _filled(config=dict(wanted.fields), flags=list(wanted.flags))
     return Expressed(
@@ -76,13 +76,13 @@ def nodeadm(wanted: NewNodeSettings, _place: Place) -> Expressed:
     )
 
 
-def cloud_init(wanted: NewNodeSettings, place: Place) -> Expressed:
+def cloud_init(wanted: NewNodeSettings, place: ExportPlace) -> Expressed:
     """``write_files`` of a drop-in."""
     file: Value = {"path": place.path, "owner": "root:root", "permissions": "0644", "content": _drop_in_text(wanted)}
     return Expressed({"write_files": [file]}, _drop_in_hints(place), _flags_nowhere(wanted))
 
 
-def butane(wanted: NewNodeSettings, place: Place) -> Expressed:
+def butane(wanted: NewNodeSettings, place: ExportPlace) -> Expressed:
     """``storage.files`` with the text; ``butane`` makes Ignition of it."""
     file: Value = {"path": place.path, "mode": 0o644, "overwrite": True, "contents": {"inline": _drop_in_text(wanted)}}
     return Expressed(
@@ -92,7 +92,7 @@ def butane(wanted: NewNodeSettings, place: Place) -> Expressed:
     )
 
 
-def ignition(wanted: NewNodeSettings, place: Place) -> Expressed:
+def ignition(wanted: NewNodeSettings, place: ExportPlace) -> Expressed:
     """The same as Ignition reads it: the text is a data URL, and the mode is decimal."""
     data = base64.b64encode(_drop_in_text(wanted).encode()).decode()
     contents: Value = {"source": f"data:;base64,{data}"}
@@ -106,7 +106,7 @@ def _drop_in_text(wanted: NewNodeSettings) -> str:
     return _dump({**_TYPE, **wanted.fields})
 
 
-def _drop_in_hints(place: Place) -> tuple[str, ...]:
+def _drop_in_hints(place: ExportPlace) -> tuple[str, ...]:
     folder = place.path.rpartition("/")[0]
     return (
         f"A kubelet reads this file only with --config-dir={folder}, which it has from 1.28 on (1.28 and 1.29 with KUBELET_CONFIG_DROPIN_DIR_ALPHA).",
@@ -161,7 +161,7 @@ _KUBESPRAY_ONLY_TRUE = frozenset({"protectKernelDefaults", "rotateCertificates",
 _KUBESPRAY_NO_EMPTY = frozenset({"enforceNodeAllocatable", "evictionHard", "featureGates", "cpuManagerPolicyOptions"})
 
 
-def kubespray(wanted: NewNodeSettings, _place: Place) -> Expressed:
+def kubespray(wanted: NewNodeSettings, _place: ExportPlace) -> Expressed:
     """Its own variable of a field, else ``kubelet_config_extra_args``; flags in ``kubelet_custom_flags``."""
     refused = {name: why for name, value in wanted.fields.items() if (why := _no_kubespray_place(name, value))}
     own = {name: variable for name, variable in _KUBESPRAY_VARIABLES.items() if name in wanted.fields}
@@ -243,7 +243,7 @@ _KOPS_EMPTY = frozenset({"resolvConf"})
 """Texts that kops passes on when they are empty."""
 
 
-def kops(wanted: NewNodeSettings, _place: Place) -> Expressed:
+def kops(wanted: NewNodeSettings, _place: ExportPlace) -> Expressed:
     """``spec.kubelet`` of a Cluster or an InstanceGroup."""
     flat = dict(_flat(wanted.fields))
     placed = {path: _kops(path, value) for path, value in flat.items()}
@@ -311,7 +311,7 @@ def _kops_flag(flag: str) -> Value:
 # k3s and RKE2: arguments in a file of config.yaml.d, or fields in the folder of drop-ins that they give to the kubelet.
 
 
-def kubelet_args(embedding: rancher.Embedding, wanted: NewNodeSettings, _place: Place) -> Expressed:
+def kubelet_args(embedding: rancher.Embedding, wanted: NewNodeSettings, _place: ExportPlace) -> Expressed:
     """``kubelet-arg+``: a field by its flag."""
     written = {name: _as_flag(name, value) for name, value in wanted.fields.items()}
     words = [word.removeprefix("--") for word in (*(flag for flag in written.values() if flag), *wanted.flags)]
@@ -334,7 +334,7 @@ def kubelet_args(embedding: rancher.Embedding, wanted: NewNodeSettings, _place: 
     )
 
 
-def rancher_drop_in(embedding: rancher.Embedding, wanted: NewNodeSettings, _place: Place) -> Expressed:
+def rancher_drop_in(embedding: rancher.Embedding, wanted: NewNodeSettings, _place: ExportPlace) -> Expressed:
     """A file beside ``00-NAME-defaults.conf``."""
     path = f"{embedding.agent_folder(())}/etc/kubelet.conf.d/99-rollout.conf"
     why = f"a drop-in has fields only: `rollout export new-nodes {embedding.name}` has it as {rancher.KEY}"
@@ -380,7 +380,7 @@ _MCO_REFUSED = frozenset({
 _MCO_ONCE_REFUSED = frozenset({"configMapAndSecretChangeDetectionStrategy", "runtimeRequestTimeout"})
 
 
-def mco(wanted: NewNodeSettings, place: Place) -> Expressed:
+def mco(wanted: NewNodeSettings, place: ExportPlace) -> Expressed:
     """A KubeletConfig for the worker pool."""
     refused = {name: why for name, value in wanted.fields.items() if (why := _no_mco_place(name, value))}
     config = {name: value for name, value in wanted.fields.items() if name not in refused}
@@ -431,7 +431,7 @@ _TALOS_PROTECTED = frozenset({
 })  # fmt: skip
 
 
-def talos(wanted: NewNodeSettings, _place: Place) -> Expressed:
+def talos(wanted: NewNodeSettings, _place: ExportPlace) -> Expressed:
     """A patch of a machine configuration."""
     config = {name: value for name, value in wanted.fields.items() if name not in _TALOS_PROTECTED}
     pairs = (flag.removeprefix("--").partition("=") for flag in wanted.flags)
@@ -454,7 +454,7 @@ def talos(wanted: NewNodeSettings, _place: Place) -> Expressed:
 class Format:
     """``first``: the line with which a text must begin. ``comments``: whether the format has them."""
 
-    express: Callable[[NewNodeSettings, Place], Expressed]
+    express: Callable[[NewNodeSettings, ExportPlace], Expressed]
     first: str = ""
     comments: bool = True
 
@@ -498,12 +498,12 @@ def exported(name: str, found: Sequence[NewNodeSettings], path: str = DROP_IN) -
     """A text for each distinct set of settings."""
     objects = ["rollout", *(f"rollout-{at}" for at in range(2, len(found) + 1))]
     return tuple(
-        _exported(FORMATS[name], wanted, Place(path, object_name), alone=len(found) == 1)
+        _exported(FORMATS[name], wanted, ExportPlace(path, object_name), alone=len(found) == 1)
         for wanted, object_name in zip(found, objects, strict=False)
     )
 
 
-def _exported(form: Format, wanted: NewNodeSettings, place: Place, *, alone: bool) -> ExportedText:
+def _exported(form: Format, wanted: NewNodeSettings, place: ExportPlace, *, alone: bool) -> ExportedText:
     secret = tuple(flag for flag in wanted.flags if diff.redacted(flag) != flag)
     shown = NewNodeSettings(wanted.fields, tuple(flag for flag in wanted.flags if flag not in secret))
     made = form.express(shown, place)
