@@ -20,6 +20,7 @@ OTHER_WORDS = frozenset(
         "ansible-inventory",
         "ansible-pull",
         "boot-id",
+        "cloud-init",
         "config-dir-alpha",
         "control-group",
         "drain-and-restart",
@@ -29,6 +30,7 @@ OTHER_WORDS = frozenset(
         "image-gc-low-threshold",
         "iptables-drop-bit",
         "k3s-agent",
+        "k3s-drop-in",
         "iptables-masquerade-bit",
         "inhibit-delay",
         "kubelet-arg",
@@ -53,6 +55,7 @@ OTHER_WORDS = frozenset(
         "span-hold",
         "state-dir-fs",
         "verdict-word",
+        "rke2-drop-in",
     }
 )
 """Words that look like references to ``wire_names``: flags, facts of nodes, layouts, kinds of disruption, what a node answers of its health port."""
