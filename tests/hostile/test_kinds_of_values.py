@@ -214,7 +214,6 @@ _READ = {"loads", "load", "safe_load", "raw_decode", "read_yaml", "JsonStream", 
 _PARSE = {"json_text"}
 NOT_DOCUMENTS_OF_OTHERS = {
     "features/diagnose/asking/remedy_verification.py:_shown": "a value of a plan that was decoded",
-    "features/export/rules.py:": "fields of a change that was decoded",
     "core/plans/wanted_fields.py:": "what the kubelet's configuration was rendered to",
     "core/plans/plan_codec.py:wanted_in": "a line of a plan that was decoded before its run began",
     "core/text/wanted_settings.py:as_setting": "a value of a plan that was decoded before its run began",
