@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 
 from rollout.app.following import headers_of, replay_if_readable
-from rollout.app.ports import Clock, ConfigMaps, PastRuns
+from rollout.app.ports import Clock, ConfigMap, ConfigMaps, PastRuns
 from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
-from rollout.core.model.plan import Plan, Remark
+from rollout.core.model.plan import Plan, Remark, Standing
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import digest
 from rollout.core.plans.wanted_fields import wanted_fields
@@ -45,48 +45,68 @@ PUT_SECONDS = 15.0
 PAUSE = 1.0
 """Seconds between two tries."""
 
-_FINAL = frozenset({"no-endpoint", "forbidden", "unauthorized", "bad-answer"})
+_FINAL = frozenset({"no-endpoint", "forbidden", "unauthorized", "bad-answer", "http-422"})
+"""422: it is immutable, or an admission webhook does not allow the text."""
 
 
 def put(
-    change: ConfigMapChange, config_maps: ConfigMaps, clock: Clock, wait: Callable[[float], None], *, void: bool = False
+    change: ConfigMapChange,
+    config_maps: ConfigMaps,
+    clock: Clock,
+    wait: Callable[[float], None],
+    holds: Callable[[], bool],
+    *,
+    void: bool = False,
 ) -> ConfigMapRead:
     """Write the new text where the old one is, and read it back. What others wrote is never overwritten.
 
+    ``holds``: whether this controller has the cluster's lease. It is asked between read and write: a controller that was frozen
+    for long finds that a rollback has the lease, or its write fails because the rollback has written since that read.
     ``void``: where the text is as wanted already, a write that an earlier controller has begun is made to fail.
     """
     until = clock.now() + PUT_SECONDS
     while True:
+        seen: str | None = None
         try:
             found = config_maps.read(change.namespace, change.name, ASK_SECONDS)
             text = None if found is None else found.data.get(change.key)
-            if found is not None and text == change.after and void:
-                config_maps.touch(found, ASK_SECONDS)
-                void = False
-                continue
-            if text == change.after:
+            if found is None or text is None or found.uid != change.uid or text not in (change.before, change.after):
+                return _left_alone(change, found, clock.now())
+            if text == change.after and not void:
                 return ConfigMapRead(clock.now(), ConfigMapOutcome.WRITTEN, change.digest_after)
-            if found is None or text is None or text != change.before:
-                return _left_alone(change, text, clock.now())
-            config_maps.write(found, change.key, change.after, ASK_SECONDS)
+            if not holds():
+                said = "another controller has the cluster's lease, or the journal does not answer"
+                return ConfigMapRead(clock.now(), ConfigMapOutcome.UNANSWERED, "", "lease-lost", said)
+            seen = text
+            if text == change.after:
+                config_maps.touch(found, ASK_SECONDS)
+            else:
+                config_maps.write(found, change.key, change.after, ASK_SECONDS)
             void = False
         except RemoteError as error:
             final = error.reference in _FINAL and not isinstance(error, AwayError)
+            if final and seen is not None:
+                said = printable(f"it could not be written: {error.message} [{error.reference}]", 300)
+                read = digest(seen.encode())
+                return ConfigMapRead(clock.now(), ConfigMapOutcome.REFUSED, read, "config-map-refused", said)
             if final or clock.now() >= until:
-                message = printable(f"it could not be read: {error.message}", 300)
+                failed = "read" if seen is None else "written"
+                message = printable(f"it could not be {failed}: {error.message}", 300)
                 return ConfigMapRead(clock.now(), ConfigMapOutcome.UNANSWERED, "", error.reference, message)
             if error.reference != "conflict":
                 wait(PAUSE)
 
 
-def _left_alone(change: ConfigMapChange, text: str | None, at: float) -> ConfigMapRead:
-    if text is None:
+def _left_alone(change: ConfigMapChange, found: ConfigMap | None, at: float) -> ConfigMapRead:
+    text = None if found is None else found.data.get(change.key)
+    if found is None or text is None:
         said = "it does not exist any more"
-        return ConfigMapRead(at, ConfigMapOutcome.CHANGED, "", "config-map-changed", said)
-    said = f"others have changed it, so it was left as it is; it differs in {differences(change.before, text)}"
-    return ConfigMapRead(
-        at, ConfigMapOutcome.CHANGED, digest(text.encode()), "config-map-changed", printable(said, 600)
-    )
+    elif found.uid != change.uid:
+        said = "it is not the one of the plan, so it was left as it is: it is of another cluster (which kubeconfig and context is it?), or others have made it anew"
+    else:
+        said = f"others have changed it, so it was left as it is; it differs in {differences(change.before, text)}"
+    read = "" if text is None else digest(text.encode())
+    return ConfigMapRead(at, ConfigMapOutcome.CHANGED, read, "config-map-changed", printable(said, 600))
 
 
 # What a rollback restores.
@@ -122,8 +142,8 @@ def to_restore_together(changes: Iterable[ConfigMapChange]) -> ConfigMapChange |
     for change in changes:
         if together is None:
             together = change
-        elif (change.namespace, change.name, change.key, change.before) == (
-            together.namespace, together.name, together.key, together.after,
+        elif (change.namespace, change.name, change.key, change.uid, change.before) == (
+            together.namespace, together.name, together.key, together.uid, together.after,
         ):  # fmt: skip
             together = replace(together, after=change.after)
     return together
@@ -193,6 +213,8 @@ def _one_value(
         return f"the inventory does not list {counted(len(strangers), 'Node')} of the cluster: {fold(strangers)}"
     if skipped := [left.name for left in plan.left if left.reference == "control-plane"]:
         return f"the playbook leaves out the control plane ({fold(skipped)}), which gets the same ConfigMap; `controlPlane: true` takes it in"
+    if reasons := _reasons(plan):
+        return f"the plan leaves out nodes, and kubeadm gives the same text to them: {reasons}"
     wanted = {
         json.dumps({name: each.value for name, each in settings[node].items()}, sort_keys=True) for node in settings
     }
@@ -202,6 +224,14 @@ def _one_value(
     if any(fields != found[0] for fields in found):
         return "nodes of the plan get different fields"
     return found[0] or "the change has no field of a KubeletConfiguration"
+
+
+def _reasons(plan: Plan) -> str:
+    """Why the plan leaves nodes out that do not have the change: nobody knows whether their kubelets start with it."""
+    left = [each for each in plan.left if each.standing is not Standing.AS_WANTED]
+    references = dict.fromkeys(each.reference for each in left)
+    folded = {reference: fold(each.name for each in left if each.reference == reference) for reference in references}
+    return ", ".join(f"{names} [{reference}]" for reference, names in folded.items())
 
 
 def _as_planned(fields: Mapping[str, Value], config_maps: ConfigMaps) -> ConfigMapChange | str:
@@ -216,7 +246,7 @@ def _as_planned(fields: Mapping[str, Value], config_maps: ConfigMaps) -> ConfigM
         if found is None or KEY not in found.data:
             return f"the cluster has no ConfigMap {NAMESPACE}/{name} with the key {KEY}"
         text = found.data[KEY]
-        return ConfigMapChange(NAMESPACE, name, KEY, text, with_fields(text, fields))
+        return ConfigMapChange(NAMESPACE, name, KEY, text, with_fields(text, fields), found.uid)
     except RemoteError as error:
         return printable(f"{error.message} [{error.reference}]", 300)
     except SpliceError as error:

@@ -76,6 +76,10 @@ class NodeAccess:
     sudo: Mapping[str, bool]
 
 
+def always_holds() -> bool:
+    return True
+
+
 @dataclass(slots=True)
 class NodeWorker:
     """Does the commands of one run. ``plan``: ``None`` for a rollback, which needs only what is stored on the nodes."""
@@ -94,6 +98,7 @@ class NodeWorker:
     has_ended: HasEnded = none_has_ended  # whether a run that a node names has ended: its claim is void then
     keep: Keep = keep_nothing
     lists: Callable[[str], bool] = lists_all  # whether the inventory, read now, lists a node
+    holds: Callable[[], bool] = always_holds  # whether this controller has the cluster's lease
     claimed: dict[str, float] = field(default_factory=dict)  # node that is being drained → when it was last claimed
     just_measured: dict[str, JustMeasured] = field(default_factory=dict)  # node → the answer to its apply
     not_ours: dict[str, Answered] = field(default_factory=dict)  # answers of nodes found taken over in a round
@@ -117,7 +122,14 @@ class NodeWorker:
             case LiftSilences():
                 return self._wave_gates.lift(command)
             case PutConfigMap():
-                return put(command.change, self.backends.config_maps, self.clock, self.backends.wait, void=command.void)
+                return put(
+                    command.change,
+                    self.backends.config_maps,
+                    self.clock,
+                    self.backends.wait,
+                    self.holds,
+                    void=command.void,
+                )
         if command.node not in self.access.targets and command.verb is not Verb.UNCORDON:
             return self._gone(command)
         return _DOING.get(command.verb, NodeWorker._answered)(self, command)

@@ -107,6 +107,7 @@ class ConfigMap:
     name: str
     version: str
     data: Mapping[str, str]
+    uid: str  # no other object of any cluster has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
+from functools import partial
 
 from rollout import __version__
 from rollout.app.backends import Backends
@@ -20,7 +22,7 @@ from rollout.app.following import (
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
-from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, StartTimes, Worker
+from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, PastRuns, RunHeader, StartTimes, Worker
 from rollout.app.roll_call import lists_all
 from rollout.app.start_times import NoStartTimes, Starts
 from rollout.core.model.approvals import Approval
@@ -138,6 +140,7 @@ def start_apply(
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
         approved=bool(approvals), has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep, lists=tools.lists,
+        holds=partial(_holds, tools.journal, plan.cluster, order.run),
     )  # fmt: skip
     conditions = _with_todays(plan.conditions, today)
     return begin(order, counter, plan_codec.encode(plan), worker, tools, conditions, approvals)
@@ -152,7 +155,7 @@ def start_revert(order: Order, counter: int, access: NodeAccess, tools: Tools) -
     """Start a run that reverts transactions. It takes over the claims of the run that made them."""
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force,
-        backends=tools.backends, keep=tools.keep,
+        backends=tools.backends, keep=tools.keep, holds=partial(_holds, tools.journal, order.cluster, order.run),
     )  # fmt: skip
     return begin(order, counter, b"", worker, tools)
 
@@ -202,6 +205,15 @@ def leased(journal: Journal, cluster: str, run: str) -> Iterator[None]:
         except StateError as error:
             if error.reference != AWAY:
                 raise
+
+
+def _holds(journal: PastRuns, cluster: str, run: str) -> bool:
+    """Whether this process has the cluster's lease, as far as the journal answers."""
+    try:
+        holder = journal.holder(cluster)
+    except StateError:
+        return False
+    return holder is not None and holder.run == run and holder.here and holder.pid in (None, os.getpid())
 
 
 def _driver(worker: Worker, tools: Tools, conditions: Sequence[Condition]) -> Driver:
@@ -287,6 +299,7 @@ def resume(
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
         bool(state.approved), EndedRuns(tools.journal, order.cluster), tools.keep, tools.lists,
+        partial(_holds, tools.journal, order.cluster, order.run),
     )  # fmt: skip
     conditions = _with_todays(plan.conditions if plan is not None else (), today)
     return go_on(order, worker, tools, conditions, changes)

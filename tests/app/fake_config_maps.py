@@ -14,7 +14,7 @@ KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration
 
 @dataclass
 class FakeConfigMaps:
-    """``before_write``: what happens between a read and the write. ``away``: how many requests get no answer."""
+    """``before_write``: what happens between a read and the write. ``away``: how many requests get no answer. ``refuses``: what every write is answered with."""
 
     data: dict[str, dict[str, str]] = field(
         default_factory=lambda: {
@@ -25,6 +25,8 @@ class FakeConfigMaps:
     version: int = 7
     away: float = 0
     forbidden: bool = False
+    refuses: str = ""
+    uid: str = "uid-1"
     before_write: Callable[[], None] = lambda: None
     writes: list[str] = field(default_factory=list)
 
@@ -40,10 +42,12 @@ class FakeConfigMaps:
     def read(self, namespace: str, name: str, timeout: float) -> ConfigMap | None:
         self._answer()
         found = self.data.get(name)
-        return None if found is None else ConfigMap(namespace, name, str(self.version), dict(found))
+        return None if found is None else ConfigMap(namespace, name, str(self.version), dict(found), self.uid)
 
     def write(self, found: ConfigMap, key: str, text: str, timeout: float) -> None:
         self.before_write()
+        if self.refuses:
+            raise (AwayError if self.refuses == "timeout" else RemoteError)(self.refuses, "not so")
         self._answer()
         self._same(found)
         self.writes.append(text)

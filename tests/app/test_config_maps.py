@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from rollout.app.ports import Worker
 from rollout.app.rollbacks import NOTHING_SINCE, rollback_order
 from rollout.app.runs import Tools, resume, start_apply, start_revert, with_pending_recovery
 from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
-from rollout.core.model.plan import Plan
+from rollout.core.model.plan import ExcludedNode, Plan, Standing
 from rollout.core.model.settings import Value
 from rollout.core.plans import plan_codec
 from rollout.core.plans.plan_json import PlanDocument
@@ -36,7 +36,7 @@ from tests.kubelet.nodes import POLICY, kubeadm, settings
 from tests.kubelet.nodes import fleet as fleet_of
 
 NEW = KUBELET.replace("serializeImagePulls: true", "serializeImagePulls: false")
-CHANGE = ConfigMapChange("kube-system", "kubelet-config", "kubelet", KUBELET, NEW)
+CHANGE = ConfigMapChange("kube-system", "kubelet-config", "kubelet", KUBELET, NEW, "uid-1")
 
 
 @dataclass
@@ -54,9 +54,15 @@ class Time:
         self.at += seconds
 
 
-def done(config_maps: FakeConfigMaps, change: ConfigMapChange = CHANGE, *, void: bool = False) -> Any:
+def done(
+    config_maps: FakeConfigMaps,
+    change: ConfigMapChange = CHANGE,
+    *,
+    void: bool = False,
+    holds: Callable[[], bool] = lambda: True,
+) -> Any:
     clock = Time()
-    return put(change, config_maps, clock, clock.wait, void=void)
+    return put(change, config_maps, clock, clock.wait, holds, void=void)
 
 
 # The write.
@@ -111,14 +117,14 @@ def test_a_deleted_one_is_not_made_again() -> None:
 def test_an_api_server_that_answers_late_is_asked_again_for_a_bounded_time() -> None:
     assert done(FakeConfigMaps(away=3)).outcome is ConfigMapOutcome.WRITTEN
     clock, found = Time(), FakeConfigMaps(away=1000)
-    answer = put(CHANGE, found, clock, clock.wait)
+    answer = put(CHANGE, found, clock, clock.wait, lambda: True)
     assert (answer.outcome, answer.reference) == (ConfigMapOutcome.UNANSWERED, "timeout")
     assert clock.at < 30
 
 
 def test_a_missing_right_is_not_asked_for_again() -> None:
     clock, found = Time(), FakeConfigMaps(forbidden=True)
-    assert put(CHANGE, found, clock, clock.wait).reference == "forbidden"
+    assert put(CHANGE, found, clock, clock.wait, lambda: True).reference == "forbidden"
     assert clock.at < 1
 
 
@@ -131,6 +137,53 @@ def test_a_frozen_controller_cannot_write_after_the_rollback() -> None:
     with pytest.raises(Exception, match="modified"):
         found.write(read, "kubelet", NEW, 1.0)
     assert found.text == KUBELET
+
+
+@pytest.mark.parametrize("frozen", ["before its read", "between read and write"])
+def test_a_frozen_controller_that_wakes_up_after_the_rollback_writes_nothing(frozen: str) -> None:
+    """It reads again after the conflict, and finds the old text. Its lease is another controller's by then."""
+    found, leases = FakeConfigMaps(), ["r1"]
+
+    def roll_back() -> None:
+        found.before_write = lambda: None
+        leases[:] = ["r2"]
+        assert done(found, CHANGE.undone, void=True).outcome is ConfigMapOutcome.WRITTEN
+
+    if frozen == "before its read":
+        roll_back()
+    found.before_write = roll_back
+    answer = done(found, holds=lambda: leases == ["r1"])
+    assert (answer.outcome, answer.reference, found.text) == (ConfigMapOutcome.UNANSWERED, "lease-lost", KUBELET)
+    assert found.writes == []
+
+
+@pytest.mark.parametrize("void", [False, True])
+@pytest.mark.parametrize("text", [KUBELET, NEW])
+def test_the_same_text_in_another_cluster_is_left_alone(text: str, void: bool) -> None:
+    found = FakeConfigMaps(uid="of another cluster")
+    found.text = text
+    answer = done(found, CHANGE.undone if void else CHANGE, void=void)
+    assert (answer.outcome, answer.reference) == (ConfigMapOutcome.CHANGED, "config-map-changed")
+    assert "another cluster" in answer.message
+    assert (found.text, found.version) == (text, 8)
+
+
+@pytest.mark.parametrize("why", ["forbidden", "http-422"])
+def test_one_that_may_be_read_only_is_refused_at_once_with_its_text(why: str) -> None:
+    """A missing right to patch, and an immutable one."""
+    clock, found = Time(), FakeConfigMaps(refuses=why)
+    answer = put(CHANGE, found, clock, clock.wait, lambda: True)
+    assert (answer.outcome, answer.digest) == (ConfigMapOutcome.REFUSED, CHANGE.digest_before)
+    assert answer.reference == "config-map-refused"
+    assert answer.message == f"it could not be written: not so [{why}]"
+    assert clock.at < 1
+
+
+def test_without_an_answer_to_the_write_it_is_not_said_to_be_unread() -> None:
+    clock, found = Time(), FakeConfigMaps(refuses="timeout")
+    answer = put(CHANGE, found, clock, clock.wait, lambda: True)
+    assert (answer.outcome, answer.reference) == (ConfigMapOutcome.UNANSWERED, "timeout")
+    assert "could not be written" in answer.message
 
 
 # The plan.
@@ -183,6 +236,24 @@ def test_only_the_whole_cluster_with_one_value_has_one() -> None:
     assert "different settings" in left_out(planned(given=differ))
     flag = old_plan(imagePullProgressDeadline="5m")
     assert "no field of a KubeletConfiguration" in left_out(planned(made=flag))
+
+
+def test_a_plan_that_leaves_out_a_node_has_none_because_that_node_gets_the_text_too() -> None:
+    """The old kubelet of one node would not start with the gate."""
+    versions = dict(zip(NAMES, ("1.20.15", "1.23.17", "1.23.17"), strict=True))
+    nodes = {name: kubeadm(name, version) for name, version in versions.items()}
+    given = dict.fromkeys(NAMES, settings(skip=(), featureGates={"MemoryQoS": True}))
+    made = build_plan(FOUND, POLICY, fleet_of(FOUND, nodes), given, NAMES, "")
+    said = left_out(planned(made=made, given=given))
+    assert (
+        f"the plan leaves out nodes, and kubeadm gives the same text to them: {NAMES[0]} [kubelet-would-not-start]"
+        in said
+    )
+    away = replace(plan(serializeImagePulls=False), left=tuple(ExcludedNode(name, "", standing, reference, "") for name, standing, reference in (
+        ("n1", Standing.UNREACHABLE, "timeout"), ("n2", Standing.UNREACHABLE, "timeout"), ("n3", Standing.SKIPPED, "cordoned"),
+        ("n4", Standing.AS_WANTED, "unchanged"),
+    )))  # fmt: skip
+    assert left_out(planned(made=away)).endswith("n[1-2] [timeout], n3 [cordoned]")
 
 
 def test_a_cluster_that_kubeadm_did_not_make_has_none() -> None:

@@ -32,11 +32,12 @@ class ApiConfigMaps:
             if error.reference == "not-found":
                 return None
             raise
-        version = text(mapping(found.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
-        if not version:
-            raise RemoteError("bad-answer", "the ConfigMap has no resourceVersion")
+        metadata = mapping(found.get("metadata"), "metadata")
+        version, uid = (text(metadata.get(key), key) for key in ("resourceVersion", "uid"))
+        if not version or not uid:
+            raise RemoteError("bad-answer", "the ConfigMap has no resourceVersion, or no uid")
         data = {key: text(value, f"data.{key}") for key, value in mapping(found.get("data"), "data").items()}
-        return ConfigMap(namespace, name, version, data)
+        return ConfigMap(namespace, name, version, data, uid)
 
     def write(self, found: ConfigMap, key: str, text: str, timeout: float) -> None:
         wanted = {"metadata": {"resourceVersion": found.version}, "data": {key: text}}

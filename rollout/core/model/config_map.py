@@ -10,13 +10,17 @@ from rollout.core.model.snapshot import digest
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapChange:
-    """The exact text of one key before and after. All other keys, and the rest of the object, stay."""
+    """The exact text of one key before and after. All other keys, and the rest of the object, stay.
+
+    ``uid``: the object's, as the plan has read it. Other clusters have objects of this name too, often with the same text.
+    """
 
     namespace: str
     name: str
     key: str
     before: str
     after: str
+    uid: str
 
     @property
     def title(self) -> str:
@@ -34,7 +38,7 @@ class ConfigMapChange:
     @property
     def undone(self) -> ConfigMapChange:
         """What restores the old text."""
-        return ConfigMapChange(self.namespace, self.name, self.key, self.after, self.before)
+        return ConfigMapChange(self.namespace, self.name, self.key, self.after, self.before, self.uid)
 
 
 class ConfigMapOutcome(StrEnum):
@@ -42,7 +46,8 @@ class ConfigMapOutcome(StrEnum):
 
     WRITTEN = "written"  # it has the text that the run wants
     CHANGED = "changed-by-others"  # it has neither the old text nor the new one, or is gone: it was left alone
-    UNANSWERED = "unanswered"  # it could not be read: it may have either text
+    UNANSWERED = "unanswered"  # it could not be read, or its write got no answer: it may have either text
+    REFUSED = "refused"  # it was read, and the API server refuses the write for good: it has the text that was read
 
 
 @dataclass(frozen=True, slots=True)

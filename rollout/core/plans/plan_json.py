@@ -120,7 +120,7 @@ def _config_map_diff(change: ConfigMapChange) -> tuple[str, ...]:
 _SHOWN_CONFIG_MAP = Shown(
     "kubeadm's ConfigMap, which is written after the last wave. ``before`` and ``after`` are hex SHA-256 of the text of ``key``.",
     (
-        "namespace", "name", "key", PrintedKey("digest_before", "before"), PrintedKey("digest_after", "after"),
+        "namespace", "name", "key", "uid", PrintedKey("digest_before", "before"), PrintedKey("digest_after", "after"),
         PrintedKey("", "diff", write=_config_map_diff),
     ),
 )  # fmt: skip

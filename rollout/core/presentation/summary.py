@@ -279,11 +279,11 @@ def _need_force(state: RunState) -> dict[str, str]:
 
 
 def _can_roll_back(state: RunState) -> bool:
-    """A node that left the fleet cannot be reverted."""
+    """A node that left the fleet cannot be reverted. The ConfigMap that a halted run may have written can."""
     if state.order.goal is Goal.REVERT or state.ending is Ending.PREFLIGHT:
         return False
     held = (record for record in state.nodes.values() if may_hold(record) and record.state is not NodeState.GONE)
-    return state.phase is not Phase.ENDED or any(held)
+    return state.phase is not Phase.ENDED or state.owes_config_map or any(held)
 
 
 def owed_nodes(state: RunState) -> tuple[str, ...]:

@@ -169,9 +169,14 @@ def config_map_lines(found: ShownConfigMap, summary: Summary) -> Iterator[str]:
         yield f"  {title}: being {done}"
     else:
         why = f": {printable(found.message, 400)}{reference}" if found.message else ""
+        if summary.goal is Goal.APPLY and summary.ending is not Ending.DONE:
+            yield f"  pending recovery ({title} may have the new text: the run ended after it had asked to write it){why}"
+            yield f"      nodes that join get these settings then; to restore it: rollout rollback {summary.run}"
+            return
         command = "recover" if summary.ending is Ending.DONE else "resume"
         yield f"  pending recovery ({title} is still to be {done}){why}"
-        yield f"      once the API server answers: rollout {command} {summary.run}"
+        refused = found.outcome is ConfigMapOutcome.REFUSED
+        yield f"      once the API server {'allows it' if refused else 'answers'}: rollout {command} {summary.run}"
 
 
 def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:

@@ -30,7 +30,8 @@ def resume_has_work(state: RunState) -> bool:
         return True
     if state.ending not in (*_RESUMABLE, Ending.CLAIMED):
         return False
-    return state.owes_config_map or any(
+    restores = state.order.goal is Goal.REVERT and state.owes_config_map  # that of a halted apply, a rollback restores
+    return restores or any(
         record.state in OPEN
         or record.state is NodeState.CONFIRMED
         or record.owed

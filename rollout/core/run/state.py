@@ -482,10 +482,10 @@ class RunState:
 
     @property
     def owes_config_map(self) -> bool:
-        """Whether its ConfigMap is still to be written, or restored: it was asked for, and did not answer; or a rollback did not come to it."""
+        """Whether its ConfigMap is still to be written, or restored: it was asked for, and did not answer or refused it; or a rollback did not come to it."""
         found, due = self.config_map, self.config_map.sent or self.order.goal is Goal.REVERT
-        unknown = found.outcome is None or found.outcome is ConfigMapOutcome.UNANSWERED
-        return self.order.config_map is not None and due and unknown
+        undone = found.outcome in (None, ConfigMapOutcome.UNANSWERED, ConfigMapOutcome.REFUSED)
+        return self.order.config_map is not None and due and undone
 
     @property
     def wave_is_opening(self) -> bool:

@@ -141,6 +141,14 @@ class Bed:
     def has_config_map(self, name: str, **data: str) -> None:
         self._make("POST", f"/api/v1/namespaces/{self._name}/configmaps", {"metadata": {"name": name}, "data": data})
 
+    def uid_of_config_map(self, name: str) -> str:
+        """As another user reads it."""
+        asked = f"/api/v1/namespaces/{self._name}/configmaps/{name}"
+        if self._server is not None:
+            return str(json.loads(self._server.ask("GET", asked)[1])["metadata"]["uid"])
+        answers = (entry["answer"] for entry in self._talk if entry["asked"] == f"GET {asked}")
+        return str(next(answers)["metadata"]["uid"])
+
     def edits_config_map(self, name: str, **data: str) -> None:
         """As another user does."""
         self._make("PATCH", f"/api/v1/namespaces/{self._name}/configmaps/{name}", {"data": data})

@@ -21,11 +21,11 @@ NEW = with_fields(OLD, {"serializeImagePulls": False})
 
 
 def change(api: Bed) -> ConfigMapChange:
-    return ConfigMapChange(api.namespace, NAME, "kubelet", OLD, NEW)
+    return ConfigMapChange(api.namespace, NAME, "kubelet", OLD, NEW, api.uid_of_config_map(NAME))
 
 
 def done(api: Bed, wanted: ConfigMapChange, *, void: bool = False) -> ConfigMapRead:
-    return put(wanted, api.config_maps(), SystemClock(), lambda _: None, void=void)
+    return put(wanted, api.config_maps(), SystemClock(), lambda _: None, lambda: True, void=void)
 
 
 def text(api: Bed) -> str:

@@ -7,15 +7,17 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
+from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import summary_lines
 from rollout.core.run.commands import Command, PutConfigMap
+from rollout.core.run.events import AbortAsked
 from rollout.core.run.retries import resume_has_work
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
 from tests.orders import make_order
 from tests.plays import Play
 
-CHANGE = ConfigMapChange("kube-system", "kubelet-config", "kubelet", "old", "new")
+CHANGE = ConfigMapChange("kube-system", "kubelet-config", "kubelet", "old", "new", "uid-1")
 WAVES = (("canary", lambda n: n == "a-1"), ("rest", lambda _: True))
 
 
@@ -84,6 +86,22 @@ def test_a_controller_that_dies_after_it_has_asked_leaves_it_to_the_next_one(goa
     game.crash_and_resume()
     state = game.go_on()
     assert (state.ending, state.config_map.outcome) == (Ending.DONE, ConfigMapOutcome.WRITTEN)
+
+
+def test_a_run_that_halts_after_it_has_asked_says_that_a_rollback_restores_it() -> None:
+    """The next controller is told to abort: its nodes are reverted, and the ConfigMap has the new text."""
+    game = play()
+    game.run(until=asked)
+    game.crash_and_resume()
+    game.feed(AbortAsked(game.now, "me", "bad", 1, RevertScope.RUN))
+    state = game.go_on()
+    assert (state.ending, game.config_map) == (Ending.HALTED, "new")
+    assert {record.state for record in state.nodes.values()} == {NodeState.REVERTED}
+    text = shown(state)
+    assert "ConfigMap kube-system/kubelet-config may have the new text" in text
+    assert "to restore it: rollout rollback r1" in text
+    assert "still to be written" not in text
+    assert summarize(state).can_roll_back
 
 
 def test_a_rollback_restores_it_before_it_reverts_a_node() -> None:
