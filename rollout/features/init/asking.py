@@ -19,7 +19,7 @@ from rollout.features.init.rules.guesses import Guessed, from_api, some
 from rollout.features.init.rules.names import is_node_name, name_problem
 from rollout.features.init.words.project import NewProject, inventory_path, project_texts, ssh_config_path
 from rollout.features.init.words.refreshed import refreshed
-from rollout.features.init.words.ssh_config import ssh_config_text
+from rollout.features.init.words.ssh_config import is_as_made, ssh_config_text
 from rollout.kubelet.fields import known_minors
 
 
@@ -63,10 +63,14 @@ def nodes_of_nodeset(text: str) -> Guessed:
 
 @dataclass(frozen=True, slots=True)
 class RefreshedTexts:
-    """Path → the text that is there (``None``: none) and the new one, for files that change."""
+    """Path → the text that is there (``None``: none) and the new one, for files that change.
+
+    ``left``: the same for files that a person has changed. They stay as they are.
+    """
 
     texts: Mapping[str, tuple[str | None, str]]
     notes: tuple[str, ...]
+    left: Mapping[str, tuple[str, str]]
 
 
 def refreshed_texts(cluster: str, guessed: Guessed, inventory: str, ssh_config: str | None) -> RefreshedTexts:
@@ -80,14 +84,18 @@ def refreshed_texts(cluster: str, guessed: Guessed, inventory: str, ssh_config: 
     if made.text != inventory:
         texts[path] = (inventory, made.text)
     own = ssh_config_text(guessed)
+    left: dict[str, tuple[str, str]] = {}
     if own and own != ssh_config:
-        texts[ssh_config_path(cluster)] = (ssh_config, own)
+        if ssh_config is None or is_as_made(ssh_config):
+            texts[ssh_config_path(cluster)] = (ssh_config, own)
+        else:
+            left[ssh_config_path(cluster)] = (ssh_config, own)
     notes = [
         f"{what} {counted(len(names), 'node')}: {some(names)}"
         for what, names in (("came:", made.came), ("went:", made.went))
         if names
     ]
-    return RefreshedTexts(texts, (*notes, *made.notes))
+    return RefreshedTexts(texts, (*notes, *made.notes), left)
 
 
 def drafted(cluster: str, guessed: Guessed, api_server: str, kubeconfig: str, ssh_config: str = "") -> Drafted:

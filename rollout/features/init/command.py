@@ -154,6 +154,9 @@ def _refresh(cluster: str, given: Mapping[str, str], *, yes: bool) -> int:
         name, found, files.read(inventory_path(name)), read_if_there(project.folder / ssh_config_path(name))
     )
     _tell(found, (), made.notes)
+    for path, (here, there) in made.left.items():
+        say(f"left as it is: {path}, which a person has changed; the source would change:")
+        say("\n".join(unified(here.encode(), there.encode(), path)))
     if not made.texts:
         say(f"no change: {inventory_path(name)} has the nodes of the source")
         return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from rollout.adapters.ssh.resolve import Resolver
 from rollout.app.load_playbook import shipped_templates
 from rollout.app.ports import Target
 from rollout.cli.main import run
+from rollout.core.reading.found_nodes import FoundNode, FoundNodes
+from rollout.features.init.asking import RefreshedTexts, refreshed_texts
+from rollout.features.init.rules.guesses import Guessed
+from rollout.features.init.words.ssh_config import ssh_config_text
 from tests.adapters.test_inventory_scripts import BIN, WITH_ANSIBLE
 
 SCRIPT = """\
@@ -224,6 +229,41 @@ def test_nodes_that_came_and_went_are_shown_before_they_are_written(
     capsys.readouterr()
     assert run(["init", "--refresh", "--nodes", "n[2-4]"]) == 0
     assert capsys.readouterr().out == "no change: inventories/edge.yaml has the nodes of the source\n"
+
+
+def test_an_ssh_config_that_a_person_changed_is_left(empty: Path) -> None:
+    source = Guessed(FoundNodes("hosts", (FoundNode("n1"), FoundNode("n2"))), (), ways={"n1": (("ProxyJump", "a"),)})
+    more = replace(source, ways={**source.ways, "n2": (("ProxyJump", "b"),)})
+    assert run(["init", "--nodes", "n[1-2]", "--api-server", "v1.33.2"]) == 0
+    inventory = (empty / "inventories/edge.yaml").read_text()
+    made, new = ssh_config_text(source), ssh_config_text(more)
+    path = "inventories/edge.ssh_config"
+    assert refreshed_texts("edge", more, inventory, made).texts == {path: (made, new)}
+    assert refreshed_texts("edge", more, inventory, None).texts == {path: (None, new)}
+    for mine in (f"{made}\nHost a\n    User me\n", made.replace("ProxyJump a", "ProxyJump c"), "Host *\n    User me\n"):
+        kept = refreshed_texts("edge", more, inventory, mine)
+        assert (kept.texts, kept.left) == ({}, {path: (mine, new)})
+    assert refreshed_texts("edge", source, inventory, made) == RefreshedTexts({}, (), {})
+
+
+@pytest.mark.process
+def test_the_lines_of_an_ssh_config_that_the_source_would_change_are_printed(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = empty.parent / "hosts"
+    script.write_text(SCRIPT.replace('"rack": "r1"', '"rack": "r1", "ansible_ssh_common_args": "-J jump"'))
+    script.chmod(0o700)
+    source = ["--ansible", str(script)]
+    assert run(["init", *source, "--api-server", "v1.33.2"]) == 0
+    ssh_config = empty / "inventories/edge.ssh_config"
+    mine = f"{ssh_config.read_text()}\nHost jump\n    User me\n"
+    ssh_config.write_text(mine)
+    capsys.readouterr()
+    assert run(["init", "--refresh", *source, "--yes"]) == 0
+    told = capsys.readouterr().out
+    assert "left as it is: inventories/edge.ssh_config, which a person has changed; the source would change:" in told
+    assert "-Host jump\n-    User me\n" in told
+    assert ssh_config.read_text() == mine
 
 
 def test_an_inventory_that_asks_its_source_itself_has_nothing_to_refresh(

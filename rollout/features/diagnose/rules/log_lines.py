@@ -47,6 +47,9 @@ _OF_LOGRUS = {"error": "error", "host": "host", "version": "version", "id": "req
 """Keys of a line → fields of its fact, where the message itself has no such field."""
 _MOST_PROCESSES = 10_000
 """Processes of one file of which the nodes are remembered."""
+_UNKNOWN = float("inf")
+_DISORDER = 1.0
+"""Seconds by which a line of a process may be before the one above it: threads write them."""
 _ZONES = 900.0
 """Seconds: time zones, and dates of other years, differ by multiples of a quarter of an hour."""
 
@@ -81,8 +84,12 @@ class LogReader:
     unread: UnreadLines = field(default_factory=UnreadLines)
     years: set[int] = field(default_factory=set)
     latest: Fact | None = None
-    _nodes: dict[str, str] = field(default_factory=dict)
-    """Process → the node that it registered, for lines without one; ``""``: several did."""
+    _nodes: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Number of a process → the node that it registered and the time of its last line, for lines without a node.
+
+    ``""``: those of several nodes have the number. ``_UNKNOWN``: another process may have it, until the node registers again.
+    One process begins once, and its time goes on.
+    """
     _midnight: float | None = None
 
     def line(self, number: int, midnight: float | None, content: bytes) -> Iterator[Fact]:
@@ -224,9 +231,12 @@ class LogReader:
         for found in found_in(message, keys):
             if not may_show(found.kind, head.programs):
                 continue
-            node = head.node or found.fields.get("node", "") or self._nodes.get(head.pid, "")
+            if found.kind is Kind.START and head.pid in self._nodes:
+                self._nodes[head.pid] = self._nodes[head.pid][0], _UNKNOWN
+            node = head.node or found.fields.get("node", "") or self._of_process(head)
             if found.kind is Kind.NODE and head.pid and len(self._nodes) < _MOST_PROCESSES:
-                self._nodes[head.pid] = node if self._nodes.setdefault(head.pid, node) == node else ""
+                known, _ = self._nodes.get(head.pid, (node, 0.0))
+                self._nodes[head.pid] = node if known == node else "", head.at or 0.0
             fields = {name: sys.intern(text) for name, text in found.fields.items()}
             if found.kind is Kind.FATAL:
                 fields = _origin(head, message, found.fields.get("error", "")) | fields
@@ -239,11 +249,21 @@ class LogReader:
             yield Fact(
                 Kind.FATAL,
                 head.at,
-                head.node or self._nodes.get(head.pid, ""),
+                head.node or self._of_process(head),
                 self.file,
                 where,
                 {"error": error, **origin},
             )
+
+    def _of_process(self, head: _Head) -> str:
+        """The node that the line's process registered; ``""``: it is not known."""
+        node, last = self._nodes.get(head.pid, ("", 0.0))
+        if not node or last == _UNKNOWN:
+            return ""
+        at = last if head.at is None else head.at
+        is_same = at >= last - _DISORDER
+        self._nodes[head.pid] = node, max(at, last) if is_same else _UNKNOWN
+        return node if is_same else ""
 
 
 def _origin(head: _Head, message: str, error: str) -> dict[str, str]:

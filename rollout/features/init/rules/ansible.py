@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,12 +92,13 @@ def from_ansible(
     bastions: dict[str, SshLines] = {host: lines for way in ways.values() for host, lines in way.bastions if lines}
     if through is not None:
         ways = {name: replace(way, lines=(*way.lines, ("ProxyJump", through.via))) for name, way in ways.items()}
-        bastions |= {through.host: through.lines} if through.lines else {}
+        bastions |= {through.host: through.way.lines} if through.way.lines else {}
     if numbers := addresses_among(chosen.nodes):
         notes.append(
             f"names: addresses, for {counted(len(numbers), 'node')}; the API server may know them by host names"
         )
-    told = (*chosen.told, *_dropped(hosts, chosen, source, ways))
+    every = [*ways.values(), *([through.way] if through is not None else [])]
+    told = (*chosen.told, *_dropped(hosts, chosen, source, every))
     labels = {name: {LABELS[role]: ""} for name, role in chosen.roles.items() if role in LABELS}
     return Guessed(
         replace(found, nodes=nodes),
@@ -116,13 +117,15 @@ class _Way:
     lines: SshLines
     bastions: tuple[tuple[str, SshLines], ...] = ()
     dropped: tuple[str, ...] = ()
+    command: str = ""
+    """The variable with a ``ProxyCommand`` that is no ``ProxyJump``. It is not taken over: it may contain a password."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Through:
     via: str
     host: str
-    lines: SshLines
+    way: _Way
 
 
 def _by_old_names(hosts: AnsibleHosts, node: FoundNode) -> FoundNode:
@@ -140,6 +143,7 @@ def _way(hosts: AnsibleHosts, node: FoundNode, here: str) -> _Way:
     """As ssh reads Ansible's command line: the first value of an option counts."""
     given: list[tuple[str, str]] = []
     dropped: list[str] = []
+    of_command = ""
     for name in _ARGUMENTS:
         value = hosts.value(node.name, name)
         try:
@@ -149,6 +153,8 @@ def _way(hosts: AnsibleHosts, node: FoundNode, here: str) -> _Way:
             continue
         given += arguments.lines
         dropped += arguments.dropped
+        if arguments.first("ProxyCommand") and not of_command:
+            of_command = name
         if name == _ARGUMENTS[0]:
             given += _key(hosts, node.name, here)
     first = dict(reversed(given))
@@ -156,12 +162,12 @@ def _way(hosts: AnsibleHosts, node: FoundNode, here: str) -> _Way:
         ("IdentityFile", value) for name, value in dict.fromkeys(given) if name == "IdentityFile"
     ]
     bastions: tuple[tuple[str, SshLines], ...] = ()
-    jump = jump_of(first["ProxyCommand"]) if "ProxyCommand" in first else None
+    command = first.pop("ProxyCommand", "none")
+    jump = jump_of(command)
     if jump is not None:
         first["ProxyJump"] = jump.via
         bastions = ((jump.host, jump.lines),)
         dropped += jump.dropped
-        del first["ProxyCommand"]
     port, user = port_number(first.pop("Port", None)), first.pop("User", None)
     lines += [
         (name, value) for name, value in sorted(first.items()) if name != "IdentityFile" and value.lower() != "none"
@@ -169,14 +175,15 @@ def _way(hosts: AnsibleHosts, node: FoundNode, here: str) -> _Way:
     return _Way(
         node.user if node.user is not None else user,
         node.port if node.port is not None else port,
-        tuple((name, _quoted(name, value)) for name, value in lines),
-        tuple((host, tuple((name, _quoted(name, value)) for name, value in each)) for host, each in bastions),
+        tuple((name, _quoted(value)) for name, value in lines),
+        tuple((host, tuple((name, _quoted(value)) for name, value in each)) for host, each in bastions),
         tuple(dict.fromkeys(dropped)),
+        of_command if jump is None and command.lower() != "none" else "",
     )
 
 
-def _quoted(name: str, value: str) -> str:
-    return value if name == "ProxyCommand" or " " not in value else f'"{value}"'
+def _quoted(value: str) -> str:
+    return f'"{value}"' if " " in value else value
 
 
 def _key(hosts: AnsibleHosts, host: str, here: str) -> Iterator[tuple[str, str]]:
@@ -189,7 +196,7 @@ def _bastion(
     hosts: AnsibleHosts, chosen: Chosen, ways: Mapping[str, _Way], here: str, notes: list[str]
 ) -> _Through | None:
     """A host of a group of bastions is the way to all nodes, if no variable names another way: as kubespray does it."""
-    has_way = [name for name, way in ways.items() if {"ProxyJump", "ProxyCommand"} & {key for key, _ in way.lines}]
+    has_way = [name for name, way in ways.items() if way.command or "ProxyJump" in {key for key, _ in way.lines}]
     if has_way or not chosen.bastions:
         return None
     if len(chosen.bastions) > 1:
@@ -202,10 +209,10 @@ def _bastion(
     port = hosts.value(name, "ansible_port")
     via = hop_text(str(host.address or name), str(way.user or ""), str(port or way.port or ""))
     notes.append(f"ProxyJump: {printable(via, 80)}, the only host of a group of bastions")
-    return _Through(via, str(host.address or name), way.lines)
+    return _Through(via, str(host.address or name), way)
 
 
-def _dropped(hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, ways: Mapping[str, _Way]) -> Iterator[str]:
+def _dropped(hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, ways: Sequence[_Way]) -> Iterator[str]:
     used = {*variables(source), "ansible_become"}
     names = Counter(name for host in chosen.nodes for name in hosts.variables(host))
     passwords = sorted(_PASSWORDS & names.keys())
@@ -219,9 +226,11 @@ def _dropped(hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, ways: Map
     users = {str(value) for host in chosen.nodes if (value := hosts.value(host, "ansible_become_user")) is not None}
     if users - {"root"}:
         yield f"dropped ansible_become_user {printable(', '.join(sorted(users - {'root'})), 80)}: rollout becomes root"
-    options = sorted({option for way in ways.values() for option in way.dropped})
+    options = sorted({option for way in ways for option in way.dropped})
     if options:
         yield f"dropped options of ssh: {printable(', '.join(options), 200)} (host keys are always verified)"
+    for name, count in sorted(Counter(way.command for way in ways if way.command).items()):
+        yield f"dropped the ProxyCommand of {name}, for {counted(count, 'host')}: it may contain a password; write it into the ssh_config in use"
     rest = sorted(names.keys() - used - _PASSWORDS)
     if rest:
         yield f"dropped {counted(len(rest), 'variable')} without a use here: {printable(', '.join(rest), 200)}"

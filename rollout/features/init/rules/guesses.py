@@ -17,6 +17,8 @@ _ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone
 _RACK = re.compile(r"(?:^|[/._-])rack$", re.IGNORECASE)
 _ADDRESSES = ("InternalIP", "Hostname", "ExternalIP", "InternalDNS", "ExternalDNS")
 _NOISE = re.compile(r"(?:beta\.kubernetes\.io/|kubernetes\.io/hostname$)")
+_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+"""A spreadsheet removes them, and people leave them out."""
 _VERSION = re.compile(r"v1\.(\d{1,3})\.(\d{1,3})")
 
 
@@ -92,6 +94,15 @@ def placed(found: FoundNodes, notes: list[str]) -> FoundNodes:
 
 def _filled(what: str, places: Mapping[str, object], notes: list[str]) -> Mapping[str, object]:
     """Each node's place; ``rackless`` or ``zoneless`` for a node without one, if others have one."""
+    alike: dict[str, dict[str, None]] = {}
+    for place in places.values():
+        if place is not None:
+            alike.setdefault(_ZEROS.sub("", str(place)).lower(), {})[str(place)] = None
+    notes += [
+        f"{what}: {printable(', '.join(names), 120)} are {len(names)} {what}s; correct the source if they are one"
+        for names in alike.values()
+        if len(names) > 1
+    ]
     without = [name for name, place in places.items() if place is None]
     if not 0 < len(without) < len(places):
         return places

@@ -35,6 +35,9 @@ _COLUMN = {word: name for name, words in _COLUMNS.items() for word in words.spli
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._/-]*)\s*[=:]\s*([A-Za-z0-9._-]*)")
 _FIRST_LINE = "add a first line with the names of the columns, such as name,address,rack"
 _KNOWN = f"the columns are {', '.join(_COLUMNS)}"
+_WHOLE = re.compile(r"^(\s*)#.*")
+_COMMENT = re.compile(r"""^((?:"[^"]*"|[^"])*?)(?:(?<=\s)|^)#.*""")
+"""Behind a blank, outside of quotes."""
 _WORKER = frozenset({"", "none", "-"})
 
 
@@ -84,10 +87,16 @@ class _Reading:
 
 
 def read_names(text: str, file: str) -> Guessed:
-    """Lines that begin with ``#``, and the rest of a line after `` #``, are comments. Raises ``InputError`` with the place of each mistake."""
-    rows = [*_rows(text)]
+    """Lines that begin with ``#`` are comments; so is the rest of a line of names after `` #``. In a table it is a value: ``Rack #1``.
+
+    Raises ``InputError`` with the place of each mistake.
+    """
+    rows, names = [*_rows(text, _WHOLE)], [*_rows(text, _COMMENT)]
     reading = _Reading(file)
-    has_columns = rows and any(len(row.cells) > 1 for row in rows)
+    has_columns = any(len(row.cells) > 1 for row in names) or any(
+        len(row.cells) > 1 and _is_head(row) for row in rows[:1]
+    )
+    rows = rows if has_columns else names
     kinds: Mapping[int, str] = {}
     told: list[str] = []
     width = 1
@@ -135,9 +144,9 @@ def _guessed(reading: _Reading, kinds: Mapping[int, str], told: list[str]) -> Gu
 # Lines.
 
 
-def _rows(text: str) -> Iterator[_Row]:
+def _rows(text: str, comment: re.Pattern[str]) -> Iterator[_Row]:
     for number, whole in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        line = whole.partition("#")[0].rstrip()
+        line = comment.sub(r"\1", whole, count=1).rstrip()
         if line.strip(" \t,;"):
             yield _Row(_cells(line), number, line)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from rollout.core.reading.found_nodes import FoundNode
@@ -14,6 +15,7 @@ _HEAD = """\
 # Made by `rollout init` of Ansible's variables. Read it before the first plan.
 # The hosts are the addresses of the inventory beside it. User and port of the nodes are in the inventory.
 """
+_UNTIL = "# `rollout init --refresh` writes this file again until a person changes it: sha256 "
 
 
 def ssh_config_text(guessed: Guessed) -> str:
@@ -22,19 +24,33 @@ def ssh_config_text(guessed: Guessed) -> str:
     by_lines: dict[SshLines, list[str]] = {}
     for name, lines in guessed.ways.items():
         by_lines.setdefault(lines, []).append(address[name])
-    of_bastions = {lines: [host] for host, lines in guessed.bastions.items() if lines}
-    stanzas = [*_stanzas(of_bastions, {*address.values()}), *_stanzas(by_lines, frozenset())]
-    return _HEAD + "".join(f"\n{stanza}" for stanza in stanzas) if stanzas else ""
+    of_bastions: dict[SshLines, list[str]] = {}
+    for host, lines in guessed.bastions.items():
+        if lines:
+            of_bastions.setdefault(lines, []).append(host)
+    stanzas = "".join(f"\n{stanza}" for stanza in (*_stanzas(of_bastions), *_stanzas(by_lines)))
+    return f"{_HEAD}{_UNTIL}{_digest(_HEAD + stanzas)}\n{stanzas}" if stanzas else ""
+
+
+def is_as_made(text: str) -> bool:
+    """Whether nobody has changed the text since ``ssh_config_text``."""
+    head, _, rest = text.partition(_UNTIL)
+    digest, _, stanzas = rest.partition("\n")
+    return digest == _digest(head + stanzas)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _address(node: FoundNode) -> str:
     return str(node.address or node.name).replace("{name}", node.name)
 
 
-def _stanzas(by_lines: Mapping[SshLines, Sequence[str]], known: set[str] | frozenset[str]) -> Iterator[str]:
+def _stanzas(by_lines: Mapping[SshLines, Sequence[str]]) -> Iterator[str]:
     for lines, hosts in by_lines.items():
         settings = "".join(f"    {keyword} {value}\n" for keyword, value in lines)
-        for names in _in_lines([host for host in sorted(hosts, key=natural) if host not in known]):
+        for names in _in_lines(sorted(hosts, key=natural)):
             yield f"Host {names}\n{settings}"
 
 

@@ -335,3 +335,21 @@ def test_the_process_tells_the_node_where_the_lines_of_several_nodes_do_not() ->
         ("n-2",): Confidence.CERTAIN,
     }
     assert all(each.confidence is not Confidence.CERTAIN for each in diagnosis(ends((1, 1))).findings)
+
+
+def test_a_number_of_a_process_proves_no_node_where_another_process_may_have_it() -> None:
+    """Logs of two nodes, one behind the other: n-2's log begins when its process 3033 runs, and it registers as 4044."""
+    bad = '"Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 5m12.3s ago; threshold is 3m0s"'
+    begin = '"Kubelet version" kubeletVersion="v1.31.2"'
+    one = [klog(0, begin), klog(5, '"Successfully registered node" node="n-1"'), klog(900, bad, "E")]
+    two = klog(2000, '"Successfully registered node" node="n-2"').replace("   3033", "   4044")
+
+    def shown(*more: str) -> set[tuple[tuple[str, ...], Confidence, tuple[int, ...]]]:
+        found = diagnosis(lines(*one, *more, two)).findings
+        return {(each.nodes, each.confidence, tuple(where.line for where in each.evidence)) for each in found}
+
+    assert shown(klog(901, bad, "E")) == {(("n-1",), Confidence.CERTAIN, (3, 4))}
+    others = {(("n-1",), Confidence.CERTAIN, (3,)), ((), Confidence.LIKELY, (4, 5))}
+    assert shown(klog(600, bad, "E"), klog(1000, bad, "E")) == others, "its time is before that of n-1"
+    others = {(("n-1",), Confidence.CERTAIN, (3,)), ((), Confidence.LIKELY, (5,))}
+    assert shown(klog(1000, begin), klog(1900, bad, "E")) == others, "another process began"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -126,7 +127,7 @@ def of_ssh(**variables: object) -> Guessed:
         ({"ansible_ssh_common_args": "-J ops@192.0.2.9,two -4"}, ["AddressFamily inet", "ProxyJump ops@192.0.2.9,two"]),
         ({"ansible_ssh_common_args": '-o ProxyCommand="ssh -W %h:%p -q ops@192.0.2.9"'}, ["ProxyJump ops@192.0.2.9"]),
         ({"ansible_ssh_common_args": "-o ProxyCommand='ssh -p 2222 -qW [%h]:%p -l ops [fd00::1]'"}, ["ProxyJump ops@[fd00::1]:2222"]),
-        ({"ansible_ssh_common_args": "-o 'ProxyCommand nc -x proxy:1080 %h %p'"}, ["ProxyCommand nc -x proxy:1080 %h %p"]),
+        ({"ansible_ssh_common_args": "-o 'ProxyCommand nc -x proxy:1080 %h %p'"}, []),
         ({"ansible_ssh_private_key_file": "keys/fleet"}, ["IdentityFile /here/keys/fleet"]),
         ({"ansible_ssh_private_key_file": "~/my keys/fleet", "ansible_ssh_extra_args": "-i /k2"}, ['IdentityFile "~/my keys/fleet"', "IdentityFile /k2"]),
         ({"ansible_ssh_args": "-o ControlMaster=auto -C", "ansible_ssh_common_args": "-o ConnectTimeout=5"}, ["ConnectTimeout 5"]),
@@ -146,6 +147,24 @@ def test_the_key_of_a_bastion_is_in_a_stanza_of_its_own() -> None:
     )
     assert ssh_config_text(found).partition("\n\n")[2] == (
         "Host 192.0.2.9\n    IdentityFile /jump\n\nHost 10.0.0.1\n    ProxyJump ops@192.0.2.9\n"
+    )
+
+
+def test_every_bastion_keeps_its_key_if_it_is_a_node_too_or_has_the_lines_of_another() -> None:
+    through = "-o ProxyCommand='ssh -i /jump -W %h:%p ops@{}'"
+    found = guessed(
+        printed(
+            {"kube_node": ["n1", "n2", "n3"]},
+            {
+                "n1": {"ansible_host": "10.0.0.1"},
+                "n2": {"ansible_ssh_common_args": through.format("10.0.0.1")},
+                "n3": {"ansible_ssh_common_args": through.format("10.0.0.9")},
+            },
+        )
+    )
+    assert ssh_config_text(found).partition("\n\n")[2] == (
+        "Host 10.0.0.1 10.0.0.9\n    IdentityFile /jump\n\n"
+        "Host n2\n    ProxyJump ops@10.0.0.1\n\nHost n3\n    ProxyJump ops@10.0.0.9\n"
     )
 
 
@@ -182,6 +201,40 @@ def test_what_is_dropped_is_told_by_name_and_never_by_value() -> None:
         "dropped ansible_become_user admin: rollout becomes root",
         "dropped options of ssh: -A, StrictHostKeyChecking, UserKnownHostsFile (host keys are always verified)",
         "dropped 1 variable without a use here: token",
+    )
+    assert "hunter2" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["sshpass -p hunter2 ssh -W %h:%p bastion", "nc --proxy-auth ops:hunter2 %h %p", "ssh -o ProxyCommand='nc -P hunter2 %h %p' -W %h:%p ops@jump"],
+)  # fmt: skip
+def test_a_proxy_command_that_may_have_a_password_is_told_by_its_variable_and_written_nowhere(command: str) -> None:
+    arguments = shlex.quote(f"ProxyCommand={command}")
+    found = guessed(
+        printed(
+            {"kube_node": ["n1", "n2"], "bastion": ["jump"]},
+            {name: {"ansible_ssh_common_args": f"-C -o {arguments}"} for name in ("n1", "n2")},
+        )
+    )
+    assert "hunter2" not in repr(found)
+    assert ssh_config_text(found) == ""  # nor is a way guessed that the variable does not name
+    assert (
+        "dropped the ProxyCommand of ansible_ssh_common_args, for 2 hosts: it may contain a password; "
+        "write it into the ssh_config in use"
+    ) in found.told
+
+
+def test_what_is_dropped_of_a_bastion_is_told_too() -> None:
+    found = guessed(
+        printed(
+            {"kube_node": ["n1"], "bastion": ["jump"]},
+            {"jump": {"ansible_ssh_common_args": "-A -o ProxyCommand='sshpass -p hunter2 ssh -W %h:%p far'"}},
+        )
+    )
+    assert "dropped options of ssh: -A (host keys are always verified)" in found.told
+    assert any(
+        line.startswith("dropped the ProxyCommand of ansible_ssh_common_args, for 1 host:") for line in found.told
     )
     assert "hunter2" not in repr(found)
 

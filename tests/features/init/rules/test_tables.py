@@ -59,6 +59,38 @@ def test_columns_without_a_use_and_lines_that_stand_twice_are_told() -> None:
     assert found.told[1] == "duplicate, taken once: a"
 
 
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        (("name,ip,rack", "n1,10.0.0.1,row1#1", "n2,10.0.0.2,row1#2"), "2:13: `row1#1`"),
+        (("name,ip,rack", "n1,10.0.0.1,Rack #1", "n2,10.0.0.2,Rack #2"), "2:13: `Rack #1`"),
+        (("name,ip,rack", 'n1,10.0.0.1,"Rack #1"'), "2:13: `Rack #1`"),
+        (("Rack #,Name,Rack", "x #1,n1,a #1"), "2:9: `a #1`"),
+    ],
+)  # fmt: skip
+def test_a_number_sign_in_a_table_is_a_part_of_its_value(lines: tuple[str, ...], place: str) -> None:
+    with pytest.raises(InputError, match=f"fleet.csv:{place} is no name of a rack"):
+        read(*lines)
+
+
+def test_places_that_differ_in_zeros_or_capitals_alone_are_told() -> None:
+    found = read(
+        "name,rack,zone", "n1,1,z-a", "n2,01,Z-A", "n3,10,z-b", "n4,row1-r010,z-b", "n5,row1-r10,z-b", "n6,100,z-b"
+    )
+    assert [note for note in found.notes if "correct the source" in note] == [
+        "rack: 1, 01 are 2 racks; correct the source if they are one",
+        "rack: row1-r010, row1-r10 are 2 racks; correct the source if they are one",
+        "zone: z-a, Z-A are 2 zones; correct the source if they are one",
+    ]
+
+
+def test_a_comment_begins_a_line_or_stands_behind_a_blank() -> None:
+    text = ["# name,rack", "  # all of row 1, and more", "n1 # again, or not", "n[2-3],m1\t# x", '"n4" # "x"']
+    assert [node.name for node in read(*text).found.nodes] == ["n1", "n2", "n3", "m1", "n4"]
+    with pytest.raises(InputError, match="n1#2"):
+        read("n1#2")
+
+
 def test_names_and_nodesets_need_no_columns() -> None:
     assert [node.name for node in read("n[1-2],m1", "o", "n1 # again").found.nodes] == ["n1", "n2", "m1", "o"]
 
