@@ -104,7 +104,7 @@ cleanup_tell_remembered() { # `e_guards` without the boot unit, if that is in sy
   names=$e_guards e_guards=''
   for name in $names; do
     case $name in
-      "$BOOT_UNIT") say "say systemd remembers $BOOT_UNIT without its file until its next daemon-reload, which may take GPUs" ;;
+      "$BOOT_UNIT") say "say boot-unit-remembered systemd remembers $BOOT_UNIT without its file until its next daemon-reload, which may take GPUs" ;;
       *) e_guards="$e_guards $name" ;;
     esac
   done

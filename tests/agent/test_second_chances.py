@@ -257,7 +257,7 @@ def test_on_a_node_with_gpus_no_reload_that_no_plan_announced_removes_the_boot_u
     done = node.cleanup()
     assert done.leftovers == ()
     assert done.message == (
-        "systemd remembers rollout-guard-boot.service without its file until its next daemon-reload, which may take GPUs"
+        "boot-unit-remembered systemd remembers rollout-guard-boot.service without its file until its next daemon-reload, which may take GPUs"
     )
     assert node.calls().count("daemon-reload") == before + 1
     assert node.strays() == ["run/standin/rollout-guard-boot.service"], "in memory only"

@@ -35,6 +35,7 @@ ELSEWHERE = {
     "one run's order, and its nodes": (
         "apply", "resume", "recover", "rollback", "plan", "verify", "exec", "ssh", "prepull", "doctor", "watch-late",
         "check", "forget", "engine",
+        "own", "newcomers",
     ),
     "one request or note": ("abort", "pause", "continue", "approve", "freeze", "unfreeze", "unlock"),
     "no journal": (

@@ -439,6 +439,7 @@ FAILED: Final[Mapping[str, str]] = MappingProxyType(
 SAID: Final = (
     "token-not-stored",
     "boot-unit-not-armed",
+    "boot-unit-remembered",
     "reload-failed",
     "restart-failed",
     "foreign-bytes",

@@ -37,7 +37,7 @@ _PASSWORDS = frozenset(
     {"ansible_password", "ansible_ssh_pass", "ansible_ssh_password", "ansible_become_password", "ansible_become_pass",
      "ansible_sudo_pass", "ansible_ssh_private_key_passphrase"}
 )  # fmt: skip
-_PATH = re.compile(r"[^\x00-\x1f\x7f\"\\#]+")
+_PATH = re.compile(r"[^\x00-\x1f\x7f\"\\#\ud800-\udfff]+")
 _SUDO = frozenset({"sudo", "ansible.builtin.sudo", "community.general.sudo"})
 
 VARIABLES = (*_OLD_NAMES.values(), *_KEYS, *_ARGUMENTS, *_BECOME)

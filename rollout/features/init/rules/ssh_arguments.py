@@ -27,8 +27,8 @@ _KEPT = {
     ]
 }
 _OPTION = re.compile(r"\s*([A-Za-z0-9]+)(?:\s*=\s*|\s+)(.*?)\s*", re.DOTALL)
-_VALUE = re.compile(r"[^\x00-\x1f\x7f\"\\#]+")
-_COMMAND = re.compile(r"[^\x00-\x1f\x7f]+")
+_VALUE = re.compile(r"[^\x00-\x1f\x7f\"\\#\ud800-\udfff]+")
+_COMMAND = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]+")
 _HOP = re.compile(
     r"(?:ssh://)?(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.%]+\])(?::(?P<port>[0-9]{1,5}))?/?"
 )

@@ -141,6 +141,13 @@ def test_ansible_s_variables_are_lines_of_ssh_config(variables: Mapping[str, obj
     assert [line for line in text.splitlines() if line.startswith("Host")] == (["Host n1"] if lines else [])
 
 
+@pytest.mark.parametrize(
+    "variables", [{"ansible_ssh_private_key_file": "\ud800"}, {"ansible_ssh_common_args": "-o HostKeyAlias=\ud800"}]
+)
+def test_what_no_file_can_hold_is_no_line_of_ssh_config(variables: Mapping[str, object]) -> None:
+    assert ssh_config_text(of_ssh(**variables)) == ""
+
+
 def test_the_key_of_a_bastion_is_in_a_stanza_of_its_own() -> None:
     found = of_ssh(
         ansible_host="10.0.0.1", ansible_ssh_common_args="-o ProxyCommand='ssh -i /jump -W %h:%p ops@192.0.2.9'"
