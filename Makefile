@@ -52,7 +52,7 @@ lint-rest: setup ## of these all but the types
 declared: setup ## write anew what is made from declarations in the code: the table of commands, the schemas, the names on the wire, the diagrams of the run machine
 	$(BIN)/python -m tests.command_table
 	@set -e; for what in documents inventory playbook sequence; do \
-	  made=$$($(BIN)/python -m rollout.cli schema $$what); printf '%s\n' "$$made" > docs/schemas/$$what.json; done
+	  made=$$($(BIN)/python -m rollout.cli show schema $$what); printf '%s\n' "$$made" > docs/schemas/$$what.json; done
 	$(BIN)/python -m tests.wire_names
 	$(BIN)/python -m tests.core.run.drawn
 	$(BIN)/python -m tests.agent.protocol

@@ -124,7 +124,7 @@ if [ "$ENGINE" = dask ]; then
 	done
 	ssh="$ssh --engine dask --scheduler $scheduler"
 	# shellcheck disable=SC2086 # two words
-	until rollout engine workers $ssh > workers.txt && [ "$(grep -c 'ready$' workers.txt)" = 2 ]; do alive; sleep 0.2; done
+	until rollout regions workers $ssh > workers.txt && [ "$(grep -c 'ready$' workers.txt)" = 2 ]; do alive; sleep 0.2; done
 	cat workers.txt
 fi
 everything > before.tree; digests > before.sha256

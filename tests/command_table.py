@@ -9,7 +9,7 @@ from importlib import import_module
 
 import rollout.cli
 import rollout.features
-from rollout.cli.registry import REGISTERED, Listed
+from rollout.cli.registry import REGISTERED, SECTIONS, Listed
 from tests.places import ROOT
 
 FILE = ROOT / "rollout/cli/command_table.py"
@@ -24,6 +24,9 @@ def declared() -> Mapping[str, Listed]:
     for name in (*own, *commands):
         if name not in ("rollout.cli.__main__", "rollout.cli.main"):
             import_module(name)
+    at_the_top = {name for name in REGISTERED if " " not in name}
+    in_help = [name for names in SECTIONS.values() for name in names]
+    assert sorted(in_help) == sorted(at_the_top), "SECTIONS of rollout/cli/registry.py lists each command once"
     return {name: REGISTERED[name].listed for name in sorted(REGISTERED)}
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from rollout.cli.main import OLD_NAMES
 from rollout.cli.registry import REGISTERED
 from rollout.cli.schema import all_documents, documents_schema
+from rollout.cli.table_group import called
 from rollout.core.text import documents
 
 _BLANKS = re.compile(r"\s*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
-NO_DOCUMENT = frozenset({"unlock", "forget", "recover", "pause", "continue", "abort"})
+NO_DOCUMENT = frozenset({"cluster unlock", "uninstall", "resume", "pause", "continue", "abort"})
 """Commands that take ``-o`` and may print sentences all the same."""
 
 _formats = FormatChecker(formats=())
@@ -58,7 +58,7 @@ def check_output(command: Sequence[str], text: str) -> None:
     words = list(command)
     if "rollout.cli" not in words or "json" not in words[words.index("rollout.cli") :]:
         return
-    name = words[words.index("rollout.cli") + 1]
+    name = called(words[words.index("rollout.cli") + 1 :])
     for document in printed(text) if name not in NO_DOCUMENT else ():
         check_declared(name, document["kind"])
 
@@ -66,7 +66,7 @@ def check_output(command: Sequence[str], text: str) -> None:
 def check_declared(name: str, kind: str) -> None:
     """``AssertionError`` if the command of this name prints a document of a kind that it does not declare."""
     all_documents()  # imports every command
-    declared = sorted(map(documents.kind_of, REGISTERED[OLD_NAMES.get(name, name)].documents()))
+    declared = sorted(map(documents.kind_of, REGISTERED[name].documents()))
     assert kind in declared, f"`registered` of `rollout {name}` names {declared}, but it prints {kind}"
 
 

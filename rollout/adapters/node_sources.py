@@ -235,7 +235,7 @@ def kubernetes_cluster(kubeconfig: str, context: str) -> Iterator[KubernetesClus
 
 # The last node list of each API server, kept for times when the API server does not answer or refuses the request.
 #
-# Reverts, ``resume``, ``recover`` and ``verify`` must not need the API server. A plan does need it. The files are
+# Reverts, ``resume`` and ``verify`` must not need the API server. A plan does need it. The files are
 # 0600 in the journal's folder, one for each kubeconfig and context; messages report their age.
 
 

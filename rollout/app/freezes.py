@@ -30,5 +30,5 @@ def check_nodes_not_frozen(cluster: str, found: Mapping[str, NodeFreeze | None])
 
 
 def _error(cluster: str, why: str) -> StateError:
-    hint = f"`rollout unfreeze {cluster} --reason …` lifts it; a rollback passes it"
+    hint = f"`rollout cluster unfreeze --cluster {cluster} --reason …` lifts it; a rollback passes it"
     return StateError(FROZEN, f"nothing was touched: {cluster} is frozen: {why}", hint=hint)

@@ -275,7 +275,7 @@ class NodeWorker:
         left = report.leftovers
         if ask.verb is Verb.CLEAN and report.outcome is not Outcome.DONE:
             still = f"cleanup failed: {message} [{reference}]"
-            left = (f"{still}; once it answers, `rollout unlock` ends the claim on it",)
+            left = (f"{still}; once it answers, `rollout cluster unlock` ends the claim on it",)
         return Answered(
             self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds,
             log=report.log,

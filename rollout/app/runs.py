@@ -243,7 +243,7 @@ def resumable(journal: Journal, run: str) -> RunState:
             else "plan again"
         )
         if owed and state.ending is Ending.DONE:
-            hint = f"`rollout recover {run}` does its pending recoveries"
+            hint = f"`rollout resume --recover-only {run}` does its pending recoveries"
         elif forced:
             hint = f"others wrote its files since: `{forced[0]}` overwrites them. {FORCED}"
         else:
@@ -344,7 +344,7 @@ def _still_asked(state: RunState, commands: Sequence[Command]) -> tuple[Command,
 
 
 def _withdraw_unheard(journal: Journal, state: RunState) -> None:
-    """Withdraw requests that a run did not handle before it was done. They must not end a later ``recover``."""
+    """Withdraw requests that a run did not handle before it was done. They must not end a later ``resume --recover-only``."""
     for request in journal.requests(state.order.run, state.heard):
         journal.withdraw(request.number)
 

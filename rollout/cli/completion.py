@@ -1,4 +1,4 @@
-"""``rollout completion``: what a shell needs to complete commands, options, clusters, runs, nodesets and settings.
+"""``rollout show completion``: what a shell needs to complete commands, options, clusters, runs, nodesets and settings.
 
 A completion reads files only: no node, no API server, no database server. What cannot be read completes nothing.
 """
@@ -17,8 +17,8 @@ import click
 from click import shell_completion
 from click.shell_completion import BashComplete, CompletionItem
 
-from rollout.cli.main import COMPLETE
 from rollout.cli.registry import registered
+from rollout.cli.table_group import COMPLETE, FirstWordGroup
 from rollout.composition.project import Project, project_at
 from rollout.errors import RolloutError
 
@@ -43,7 +43,7 @@ class WholeLine(BashComplete):
         return words[:-1], words[-1]
 
 
-@registered("Print the completion script for bash, zsh or fish.")
+@registered("Print the completion script for bash, zsh or fish.", within="show")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
@@ -51,9 +51,9 @@ def completion(shell: str) -> None:
 
     \b
     Examples:
-      bash: source <(rollout completion bash)         in ~/.bashrc
-      zsh:  source <(rollout completion zsh)          in ~/.zshrc, after compinit
-      fish: rollout completion fish > ~/.config/fish/completions/rollout.fish
+      bash: source <(rollout show completion bash)         in ~/.bashrc
+      zsh:  source <(rollout show completion zsh)          in ~/.zshrc, after compinit
+      fish: rollout show completion fish > ~/.config/fish/completions/rollout.fish
     """
     _register()
     root = click.get_current_context().find_root()
@@ -81,9 +81,17 @@ def complete_parameters(command: click.Command) -> None:
         for inner in command.commands.values():
             complete_parameters(inner)
     for parameter in command.params:
+        if isinstance(command, FirstWordGroup) and isinstance(parameter, click.Argument):
+            parameter.shell_complete = partial(_names_and_files, command)  # type: ignore[method-assign]
         known = _BY_NAME.get(str(parameter.name))
         if known is not None:
             parameter.shell_complete = partial(_items, known)  # type: ignore[method-assign]
+
+
+def _names_and_files(group: FirstWordGroup, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+    """The first word may be a command; each may be a file."""
+    names = group.shell_complete(ctx, incomplete) if not ctx.params.get("files") else []
+    return [*names, CompletionItem(incomplete, type="file")]
 
 
 def _items(known: Complete, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:

@@ -1,4 +1,4 @@
-"""``rollout config``: the values that every command starts from, and where each comes from."""
+"""``rollout show config``: the values that every command starts from, and where each comes from."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ConfigDocument:
     settings: tuple[ConfigPart, ...]
 
 
-@registered("Show what rollout.toml, variables and options set.", prints=(ConfigDocument,))
+@registered("Show what rollout.toml, variables and options set.", prints=(ConfigDocument,), within="show")
 @click.command()
 @project_option("cluster")
 @project_option("state")
@@ -63,7 +63,7 @@ class ConfigDocument:
 def config(context: click.Context, /, output: str, **_values: object) -> None:
     """Show the project's folder and each value that rollout.toml, a variable or an option can set, with its source.
 
-    Example: `rollout config -o json`
+    Example: `rollout show config -o json`
     """
     project = project_here()
     document = ConfigDocument(

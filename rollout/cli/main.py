@@ -11,26 +11,23 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from rollout import __version__
 from rollout.cli.command_table import COMMANDS
+from rollout.cli.old_names import renamed, told
 from rollout.cli.proposals import Proposals
-from rollout.cli.registry import Listed
-from rollout.core.text.suggest import did_you_mean
+from rollout.cli.table_group import COMPLETE, ROOT, TableGroup, called
 from rollout.core.text.terminal import printable
 from rollout.errors import RolloutError, StateError, UsageError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
-    from click.shell_completion import CompletionItem
 
 INTERNAL = 70
 INTERRUPTED = 130
-COMPLETE = "_ROLLOUT_COMPLETE"
-"""Set by a shell's script that asks for completions."""
 
 FEWER_COLLECTIONS = (400_000, 50, 50)
 """Thresholds of the garbage collector: a command makes many values that stay and few cycles, and the usual 700 cost a tenth to a fifth of its CPU.
@@ -38,58 +35,17 @@ To import everything that a run needs makes 150,000.
 """
 
 
-OLD_NAMES = {old: name for name, listed in COMMANDS.items() for old in listed.old_names}
+def _changes_nodes(arguments: list[str]) -> tuple[bool, bool]:
+    """Whether it goes on without anybody who reads its output; whether the same command does the rest of it after an interrupt."""
+    name = called(arguments)
+    if not name:
+        return False, False
+    listed = COMMANDS[name]
+    changes = any(option in arguments for option in listed.changes_with)
+    return changes or not listed.needs_output, changes or listed.goes_on_when_repeated
 
 
-def _listed(arguments: list[str]) -> Listed | None:
-    """The command that these arguments call."""
-    name = arguments[0] if arguments else ""
-    return COMMANDS.get(OLD_NAMES.get(name, name))
-
-
-class Commands(click.Group):
-    """The commands of the table: only the one that is called is imported; ``--help`` and the completion of a name import none."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(COMMANDS)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.line) for name, listed in COMMANDS.items()])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell's script asks
-
-        names = [
-            CompletionItem(name, help=listed.line) for name, listed in COMMANDS.items() if name.startswith(incomplete)
-        ]
-        return names + click.Command.shell_complete(self, ctx, incomplete)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        name = OLD_NAMES.get(cmd_name, cmd_name)
-        if name not in COMMANDS:
-            return None
-        import_module("rollout.composition.kinds").install()
-        module, _, attribute = COMMANDS[name].where.partition(":")
-        found = getattr(import_module(f"rollout.{module}"), attribute)
-        if not isinstance(found, click.Command):
-            raise TypeError(COMMANDS[name].where)
-        if COMPLETE in os.environ:
-            import_module("rollout.cli.completion").complete_parameters(found)
-        return found
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        word = args[0]
-        if word not in COMMANDS and word not in OLD_NAMES and not word.startswith("-") and not ctx.resilient_parsing:
-            hint = did_you_mean(word, COMMANDS)
-            message = f"there is no command `{printable(word, 60)}`" + (f"; {hint}" if hint else "")
-            raise UsageError("no-such-command", message, hint="`rollout --help` lists the commands")
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=TableGroup, within=ROOT, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def cli() -> None:
     """Change kubelet configuration on a fleet: exact plans, guarded nodes, staged apply, rollback."""
@@ -179,8 +135,11 @@ def _called(arguments: list[str], proposals: Proposals) -> object:
 
 def run(arguments: list[str]) -> int:
     """The exit code of a call."""
-    listed = _listed(arguments)
-    with optional_output(wanted=listed is not None and not listed.needs_output):
+    if note := told(arguments):
+        with optional_output(wanted=True):
+            click.echo(note, err=True)
+    arguments = renamed(arguments)
+    with optional_output(wanted=_changes_nodes(arguments)[0]):
         return _run(arguments)
 
 
@@ -198,8 +157,7 @@ def _run(arguments: list[str]) -> int:
         return exc.exit_code
     except (KeyboardInterrupt, click.Abort) as exc:
         asked = not isinstance(exc.__cause__, KeyboardInterrupt)  # click's question was not answered
-        listed = _listed(arguments)
-        halfway = not asked and listed is not None and listed.goes_on_when_repeated
+        halfway = not asked and _changes_nodes(arguments)[1]
         what = "a part may be done already; the same command does the rest" if halfway else "nothing was started"
         click.echo(f"interrupted; {what}", err=True)
         return INTERRUPTED

@@ -1,4 +1,4 @@
-"""``metrics``: the newest run of each cluster for Prometheus, printed or as a file of node_exporter's textfile collector."""
+"""``show metrics``: the newest run of each cluster for Prometheus, printed or as a file of node_exporter's textfile collector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rollout.composition.wiring import Session
 from rollout.core.presentation.metrics import metrics_text
 
 
-@registered("Print metrics of runs for Prometheus.")
+@registered("Print metrics of runs for Prometheus.", within="show")
 @click.command()
 @click.option(
     "--textfile",
@@ -28,7 +28,7 @@ from rollout.core.presentation.metrics import metrics_text
 def metrics(session: Session, file: Path | None) -> int:
     """Print metrics of the newest run of each cluster, from the journal alone.
 
-    Example: `rollout metrics --state .rollout`
+    Example: `rollout show metrics --state .rollout`
     """
     text = metrics_text(tuple(measured_runs(LiveRuns(session.past, session.clock.now))))
     if file is None:

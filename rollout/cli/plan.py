@@ -120,7 +120,7 @@ def plan(
             session, cluster, playbook, overrides, limit, saved_fleet(snapshot) if snapshot else None, assumed, save
         )
     for line in planned.frozen:
-        say(f"warning: {line}; apply refuses until `rollout unfreeze {cluster}`", err=True)
+        say(f"warning: {line}; apply refuses until `rollout cluster unfreeze --cluster {cluster}`", err=True)
     digest, content = plan_codec.sealed(planned.plan)
     path = out or (Path(plan_codec.file_name(planned.plan, digest)) if _is_of_use(planned.plan) else None)
     if path is not None:

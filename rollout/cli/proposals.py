@@ -12,9 +12,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 import click
 
+from rollout.cli.table_group import TableGroup
 from rollout.core.text.terminal import LONGEST_PATH, printable
 
 REPEATED = frozenset(
@@ -44,6 +46,10 @@ class Proposals:
         context = None
         while True:
             context = click.Context(command, parent=context, **command.context_settings)
+            below = command.get_command(context, rest[0]) if _by_first_word(command) and rest else None
+            if below is not None:
+                command, rest = below, rest[1:]
+                continue
             try:
                 values, rest, _ = command.make_parser(context).parse_args(rest)
             except click.UsageError:
@@ -81,6 +87,10 @@ class Proposals:
             if option.name in self.given and not has.intersection(option.opts)
         ]
         return " ".join(["rollout", *words[:depth], *again]) + mine + more
+
+
+def _by_first_word(command: click.Command) -> TypeGuard[TableGroup]:
+    return isinstance(command, TableGroup) and command.by_first_word
 
 
 def proposals_here() -> Proposals | None:

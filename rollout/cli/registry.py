@@ -1,7 +1,7 @@
 """A command is declared once, where it stands: ``@registered`` above its function.
 
 It says the command's line in ``rollout --help``, the documents that ``-o json`` prints, and how the command behaves when nobody
-reads its output or when it is interrupted. Its name is that of click.
+reads its output or when it is interrupted. Its name is that of click, after that of the command that it is in: ``cluster freeze``.
 
 ``rollout`` must find a command without the import of the others: importing all of them takes a second. So the place and the words
 of each command are also in ``rollout/cli/command_table.py``, which ``python -m tests.command_table`` writes from the declarations.
@@ -22,6 +22,17 @@ Kinds = tuple[type, ...]
 
 AnyCommand = TypeVar("AnyCommand", bound="click.Command")
 
+SECTIONS = {
+    "Everyday": ("init", "doctor", "check", "plan", "apply", "status", "watch", "runs", "report", "verify"),
+    "During a run": ("approve", "pause", "continue", "abort", "resume"),
+    "Emergency": ("rollback", "cluster"),
+    "Fleet and tools": (
+        "diagnose", "explain", "exec", "ssh", "prepull", "own", "newcomers", "export", "simulate", "lab", "serve",
+        "regions", "show", "uninstall",
+    ),
+}  # fmt: skip
+"""The commands in ``rollout --help``, in the order in which people need them."""
+
 
 class Listed(NamedTuple):
     """What ``rollout`` knows of a command before it is imported."""
@@ -34,8 +45,8 @@ class Listed(NamedTuple):
     """``False``: it changes nodes, so it goes on, and ends with its exit code, where nobody can read what it prints."""
     goes_on_when_repeated: bool = False
     """It changes nodes without a run: nobody knows how far it came when it is interrupted, and the same command does the rest."""
-    old_names: tuple[str, ...] = ()
-    """Names that still call it. ``--help`` does not list them."""
+    changes_with: tuple[str, ...] = ()
+    """With one of these options it behaves as if ``needs_output`` were false and ``goes_on_when_repeated`` true."""
 
 
 class Registered(NamedTuple):
@@ -57,13 +68,15 @@ def registered(
     line: str,
     *,
     prints: Kinds | Callable[[], Kinds] = (),
+    within: str = "",
     needs_output: bool = True,
     goes_on_when_repeated: bool = False,
-    old_names: tuple[str, ...] = (),
+    changes_with: tuple[str, ...] = (),
 ) -> Callable[[AnyCommand], AnyCommand]:
     """Register a command of ``rollout``; of a group, ``prints`` has the documents of all its commands.
 
-    ``prints``: a function, if the command itself imports those documents only when it needs them.
+    ``prints``: a function, if the command itself imports those documents only when it needs them. ``within``: the command that it
+    is called through, as ``cluster`` of ``cluster freeze``.
     """
 
     def register(command: AnyCommand) -> AnyCommand:
@@ -71,10 +84,11 @@ def registered(
         if command.name is None or function is None:
             raise TypeError(f"`{line}` is no command")
         where = f"{function.__module__.removeprefix('rollout.')}:{function.__name__}"
-        listed = Listed(where, line, needs_output, goes_on_when_repeated, old_names)
-        if REGISTERED.get(command.name, (listed,))[0] != listed:
-            raise TypeError(f"{command.name} is registered twice: {REGISTERED[command.name].listed.where}, {where}")
-        REGISTERED[command.name] = Registered(listed, prints)
+        listed = Listed(where, line, needs_output, goes_on_when_repeated, changes_with)
+        name = f"{within} {command.name}".strip()
+        if REGISTERED.get(name, (listed,))[0] != listed:
+            raise TypeError(f"{name} is registered twice: {REGISTERED[name].listed.where}, {where}")
+        REGISTERED[name] = Registered(listed, prints)
         return command
 
     return register

@@ -1,4 +1,4 @@
-"""``apply``, ``resume`` and ``recover``."""
+"""``apply`` and ``resume``."""
 
 from __future__ import annotations
 
@@ -60,13 +60,17 @@ def _apply_documents() -> Kinds:
     from rollout.features.late_watch.command import late_documents
     from rollout.features.sequence.words import SequenceDocument
 
-    return (*_resume_documents(), NothingToDoDocument, SequenceDocument, *late_documents())
+    return (*_run_documents(), NothingToDoDocument, SequenceDocument, *late_documents())
 
 
-def _resume_documents() -> Kinds:
+def _run_documents() -> Kinds:
     from rollout.core.presentation.event_documents import RUN_DOCUMENTS
 
     return (*RUN_DOCUMENTS, *PROOF_DOCUMENTS)
+
+
+def _resume_documents() -> Kinds:
+    return (RecoverDocument, CordonsDocument, *_run_documents())
 
 
 @registered("Apply a plan: canary, growing waves, gates.", prints=_apply_documents, needs_output=False)
@@ -150,48 +154,40 @@ def _resume_as_is(session: Session, journal: Journal, state: RunState) -> int:
     return terminal.result(continue_run(session, terminal, journal, state))
 
 
-@registered("Resume a run that was interrupted or halted.", prints=_resume_documents, needs_output=False)
+@registered(
+    "Resume a run that was interrupted or halted.",
+    prints=_resume_documents,
+    needs_output=False,
+    changes_with=("--recover-only",),
+)
 @click.command()
 @click.argument("run", required=False, default="")
 @click.option("--promote", is_flag=True, help="Also lift a pause, or a hold after a wave.")
+@click.option(
+    "--recover-only", is_flag=True, help="Only do the pending recoveries of a run that has ended; apply nothing."
+)
 @yes_option
 @reason_option
 @session_options
-def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa: FBT001 - click's flags
+def resume(session: Session, run: str, promote: bool, recover_only: bool, yes: bool) -> int:  # noqa: FBT001 - click's flags
     """Resume a run that was interrupted, halted or lost its controller (without RUN: the newest).
+
+    With --recover-only: do the pending recoveries of a run that has ended, on nodes that were unreachable. If it has none: end
+    the claims that it left on nodes. For a run that halted or was interrupted, only its cordons are lifted.
 
     Example: `rollout resume --yes`
     """
     terminal = Terminal(session, yes)
-    return terminal.result(resume_run(session, terminal, run, promote=promote))
+    if not recover_only:
+        return terminal.result(resume_run(session, terminal, run, promote=promote))
+    if promote:
+        raise UsageError("recover-alone", "--recover-only applies nothing: it takes no --promote")
+    return _recovered(terminal, run)
 
 
-def _recover_documents() -> Kinds:
-    return (RecoverDocument, CordonsDocument, *_resume_documents())
-
-
-@registered(
-    "Do the pending recoveries of a run that has ended.",
-    prints=_recover_documents,
-    needs_output=False,
-    goes_on_when_repeated=True,
-    old_names=("catch-up",),
-)
-@click.command()
-@click.argument("run", required=False, default="")
-@yes_option
-@reason_option
-@session_options
-def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
-    """Do the pending recoveries of a run that has ended, on nodes that were unreachable (without RUN: the newest run).
-
-    If the run has no pending recovery: end the claims that it left on nodes. For a run that halted or was interrupted,
-    only its cordons are lifted. `rollout resume` does the rest.
-
-    Example: `rollout recover`
-    """
-    terminal = Terminal(session, yes)
-    ended = recover_run(session, terminal, run)
+def _recovered(terminal: Terminal, run: str) -> int:
+    """The exit code of ``--recover-only``."""
+    ended = recover_run(terminal.session, terminal, run)
     match ended:
         case RunResult():
             return terminal.result(ended)

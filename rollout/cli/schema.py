@@ -1,4 +1,4 @@
-"""``rollout schema``: JSON Schemas for editors."""
+"""``rollout show schema``: JSON Schemas for editors."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def documents_schema() -> dict[str, Any]:
 _ALL = {**schemas(), "documents": documents_schema}
 
 
-@registered("Print a JSON Schema of files or of documents.")
+@registered("Print a JSON Schema of files or of documents.", within="show")
 @click.command()
 @click.argument("what", type=click.Choice(sorted(_ALL)))
 def schema(what: str) -> None:
     """Print a JSON Schema: of an inventory, playbook or sequence, for editors (`rollout check` finds more), or of what `-o json` prints.
 
-    Example: `rollout schema playbook`
+    Example: `rollout show schema playbook`
     """
     click.echo(json.dumps(_ALL[what](), indent=2, ensure_ascii=False))

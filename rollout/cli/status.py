@@ -65,7 +65,7 @@ def status_lines(status: RunStatus) -> Iterator[str]:
         yield from afterwards_lines(summary, status.run.after)
     cluster, journal = status.header.cluster, status.recorded.journal
     if status.frozen is not None:
-        yield f"  {cluster} is {noted_line(status.frozen)}; `rollout unfreeze {cluster} --reason …` lifts it"
+        yield f"  {cluster} is {noted_line(status.frozen)}; `rollout cluster unfreeze --cluster {cluster} --reason …` lifts it"
     yield from owned_lines(cluster, status.owned)
     yield from waiting_plan_lines(status.plans)
     yield f"  journal: {counted(journal.events, 'event')}, head {journal.head}"

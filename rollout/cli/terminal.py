@@ -79,6 +79,6 @@ class Terminal:
 
 def run_documents() -> Kinds:
     """What a run prints, also one that reverts."""
-    from rollout.core.presentation.event_documents import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
+    from rollout.core.presentation.event_documents import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout show schema documents` needs it here
 
     return (*RUN_DOCUMENTS, CordonsDocument, *PROOF_DOCUMENTS)

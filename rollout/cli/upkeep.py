@@ -1,4 +1,4 @@
-"""``verify``, ``unlock`` and ``forget``: nodes outside of runs."""
+"""``verify``, ``cluster unlock`` and ``uninstall``: nodes outside of runs."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ def verify(session: Session, cluster: str, limit: str) -> int:
 
 @registered(
     "Release a cluster from a run without a controller.",
+    within="cluster",
     prints=(UnlockDocument,),
     needs_output=False,
     goes_on_when_repeated=True,
@@ -75,7 +76,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
     A change that is armed on a node is left to its guard. Every node refuses a controller that comes back.
     Files that a finished run left behind on a node are removed.
 
-    Example: `rollout unlock --cluster rno --reason 'controller is gone'`
+    Example: `rollout cluster unlock --cluster rno --reason 'controller is gone'`
     """
     unlocked = unlock_cluster(session, Terminal(session, yes), cluster, limit, force=force)
     if session.output == "json":
@@ -109,10 +110,10 @@ def unlocked_lines(unlocked: UnlockDocument) -> Iterator[str]:
 @yes_option
 @reason_option
 @session_options
-def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
+def uninstall(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
     """Remove /var/lib/rollout from nodes: receipts, copies, token. Their changes can no longer be reverted.
 
-    Example: `rollout forget --cluster rno --limit @rack01`
+    Example: `rollout uninstall --cluster rno --limit @rack01`
     """
     forgotten = forget_cluster(session, Terminal(session, yes), cluster, limit)
     if session.output == "json":
@@ -127,5 +128,5 @@ def forgotten_lines(forgotten: ForgetDocument) -> Iterator[str]:
     reasons = {node.node: f"{node.message} [{node.reference}]" for node in forgotten.failed}
     for reason, names in folded(reasons).items():
         message = printable(for_all(reason, names), 300)
-        yield f"not forgotten: {counted(len(names), 'node')}  {printable(fold(names), 160)}: {message}"
-    yield f"forgotten: {counted(len(expand(forgotten.forgotten)) if forgotten.forgotten else 0, 'node')}"
+        yield f"not uninstalled: {counted(len(names), 'node')}  {printable(fold(names), 160)}: {message}"
+    yield f"uninstalled: {counted(len(expand(forgotten.forgotten)) if forgotten.forgotten else 0, 'node')}"

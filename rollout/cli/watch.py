@@ -18,7 +18,7 @@ from rollout.app.following import attendance
 from rollout.app.ports import Journal, Observer
 from rollout.app.watch import NoControllerDocument, no_controller_document, watch_run
 from rollout.cli.control import run_argument
-from rollout.cli.options import session_options
+from rollout.cli.options import reason_option, session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
 from rollout.composition.operators import operator
@@ -30,27 +30,45 @@ from rollout.core.presentation.watch_keys import Keyboard, pressed
 from rollout.core.run.events import RequestWord
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
-from rollout.errors import StateError
+from rollout.errors import StateError, UsageError
 
 
 def _documents() -> Kinds:
-    from rollout.core.presentation.event_documents import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
+    from rollout.core.presentation.event_documents import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout show schema documents` needs it here
+    from rollout.features.late_watch.command import late_documents  # noqa: PLC0415 - only with --late
 
-    return (*RUN_DOCUMENTS, NoControllerDocument)
+    return (*RUN_DOCUMENTS, NoControllerDocument, *late_documents())
 
 
-@registered("Follow a run as its own terminal shows it.", prints=_documents)
+USUAL_ROUNDS = "5m"
+
+
+@registered("Follow a run as its own terminal shows it.", prints=_documents, changes_with=("--late",))
 @click.command()
 @run_argument
+@click.option("--late", is_flag=True, help="Ask the gates of a run again after its end.")
+@click.option("--once", is_flag=True, help="With --late: measure once and exit, for a timer.")
+@click.option("--every", default="", metavar="TIME", help="With --late: the time between two rounds (default: 5m).")
+@reason_option
 @session_options
-def watch(session: Session, run: str) -> int:
+def watch(session: Session, run: str, late: bool, once: bool, every: str) -> int:  # noqa: FBT001 - click's flags
     """Follow a run as its own terminal shows it, and exit with its exit code.
 
     Without RUN: the run in progress, or else the newest. On a terminal, keys pause, continue or abort the run after a
     question, list its nodes or gates, or leave it.
 
+    With --late: measure the gates of a run again after its end, until the time `watchFor` of its playbook is over. As many
+    failures in a row as `passes` of the playbook are late harm: people are told, and with `onLateHarm: rollback` the run is
+    rolled back.
+
     Example: `rollout watch`
     """
+    if late:
+        from rollout.features.late_watch.command import watch_late  # noqa: PLC0415 - what asks gates takes long to import
+
+        return watch_late(session, run, once=once, every=every or USUAL_ROUNDS)
+    if once or every or session.reason:
+        raise UsageError("only-late", "--once, --every and --reason need --late")
     journal = session.past()
     name = chosen_run_at_work(session, journal, run)
     with ended_by_signals(), session.observers(journal) as observers, _keys(journal, name, observers) as keys:

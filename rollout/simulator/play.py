@@ -194,7 +194,7 @@ class Play:
         return None
 
     def _unlock(self, run: str) -> None:
-        """What `rollout unlock` does: the claims that the dead controller left end in the run's own name, with a newer token."""
+        """What `rollout cluster unlock` does: the claims that the dead controller left end in the run's own name, with a newer token."""
         self._unlocks -= 1
         self.tell("operator", f"unlocks the cluster from {run}")
         reached = [node for node in self.fleet.nodes.values() if self._read(node).outcome is Answer.DONE]

@@ -231,7 +231,7 @@ def test_what_cleanup_could_not_do_is_a_leftover() -> None:
     found = worker(outside)(ask(Verb.CLEAN))
     assert isinstance(found, Answered)
     assert found.trigger is Trigger.CLEANED
-    hint = "once it answers, `rollout unlock` ends the claim on it"
+    hint = "once it answers, `rollout cluster unlock` ends the claim on it"
     assert found.leftovers == (f"cleanup failed: no answer [connect-timeout]; {hint}",)
 
 

@@ -195,12 +195,12 @@ def test_nodes_with_the_bytes_of_others_are_told_apart_from_those_that_did_not_a
     text = said(site, "r2")
     assert "others wrote files of run r1 on n2, so its revert is refused there [foreign-bytes]" in text
     assert "rollout rollback r1 --cluster c --emergency --force --limit n2" in text
-    assert "  To recover n3, once the nodes answer: rollout recover r2" in text
+    assert "  To recover n3, once the nodes answer: rollout resume --recover-only r2" in text
 
 
 def test_only_nodes_with_the_bytes_of_others_are_not_recovered(site: Site) -> None:
     foreign_bytes(site)
-    assert "rollout recover" not in said(site, "r2")
+    assert "rollout resume --recover-only" not in said(site, "r2")
 
 
 def test_a_pending_recovery_ends_with_the_later_rollback_that_reverts_its_nodes(site: Site) -> None:
@@ -210,7 +210,7 @@ def test_a_pending_recovery_ends_with_the_later_rollback_that_reverts_its_nodes(
     site.roll_back("r1", ("n2",))
     assert "pending recovery" not in "\n".join(run_lines(tuple(listed_runs(site.journal))))
     assert "pending recovery (" not in said(site, "r2")
-    assert "rollout recover r2" not in said(site, "r2")
+    assert "rollout resume --recover-only r2" not in said(site, "r2")
 
 
 def test_a_run_that_was_fenced_names_no_claim_and_is_resumed_with_a_higher_token(site: Site) -> None:
@@ -218,7 +218,7 @@ def test_a_run_that_was_fenced_names_no_claim_and_is_resumed_with_a_higher_token
     assert replay(site.journal, "r1").ending is Ending.CLAIMED
     text = said(site, "r1")
     assert "has claimed the nodes" not in text
-    assert "rollout unlock" not in text
+    assert "rollout cluster unlock" not in text
     assert "  To continue: rollout resume r1" in text
     assert site.resume("r1").ending is Ending.DONE
 
@@ -244,7 +244,7 @@ def refused(site: Site, command: list[str]) -> str:
         return str(error)
 
 
-_FLAGS = frozenset({"--force", "--emergency", "--promote", "--once"})
+_FLAGS = frozenset({"--force", "--emergency", "--promote", "--once", "--late", "--recover-only"})
 
 
 def _is_value(words: list[str], at: int) -> bool:
@@ -252,13 +252,15 @@ def _is_value(words: list[str], at: int) -> bool:
 
 
 def _resume(site: Site, named: list[str], words: list[str], _chosen: frozenset[str] | None) -> str:
+    if "--recover-only" in words:
+        return _recover(site, named)
     state = resumable(site.journal, named[0])
     before = {name: record.state for name, record in state.nodes.items()}
     settled = {NodeState.FAILED, NodeState.REFUSED, NodeState.SKIPPED}
     return "it does nothing" if set(before.values()) <= settled else ""
 
 
-def _recover(site: Site, named: list[str], _words: list[str], _chosen: frozenset[str] | None) -> str:
+def _recover(site: Site, named: list[str]) -> str:
     state = with_pending_recovery(site.journal, named[0])
     owed = {record.reference for record in state.nodes.values() if record.owed}
     return "it is refused again" if owed == {"foreign-bytes"} else ""
@@ -283,6 +285,6 @@ def _accepted(_site: Site, _named: list[str], _words: list[str], _chosen: frozen
 
 
 _USE_CASES = {
-    "resume": _resume, "recover": _recover, "rollback": _rollback, "plan": _plan, "verify": _accepted,
-    "watch": _accepted, "unlock": _accepted, "report": _accepted, "status": _accepted,
+    "resume": _resume, "rollback": _rollback, "plan": _plan, "verify": _accepted,
+    "watch": _accepted, "cluster": _accepted, "report": _accepted, "status": _accepted,
 }  # fmt: skip

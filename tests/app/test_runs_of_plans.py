@@ -248,7 +248,7 @@ def test_a_run_with_pending_recoveries_is_recovered_and_not_resumed(site: Site) 
     assert with_pending_recovery(site.journal, "r1").order.run == "r1"
     with pytest.raises(StateError) as raised:
         resumable(site.journal, "r1")
-    assert raised.value.hint == "`rollout recover r1` does its pending recoveries"
+    assert raised.value.hint == "`rollout resume --recover-only r1` does its pending recoveries"
 
 
 def test_a_run_that_has_not_ended_is_resumed_and_not_recovered(site: Site) -> None:

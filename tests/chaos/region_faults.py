@@ -47,7 +47,7 @@ def ready(site: Site) -> None:
     """Wait until every worker is connected."""
 
     def all_are() -> bool:
-        return site.rollout("engine", "workers").out.count("ready") == len(WORKERS)
+        return site.rollout("regions", "workers").out.count("ready") == len(WORKERS)
 
     until(all_are, PATIENCE, "every worker is connected")
 

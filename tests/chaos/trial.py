@@ -123,7 +123,9 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[
     """
     if draw.variant == "unlocked":
         reason = ("--reason", "its machine is gone")
-        with site.begun("unlock", "--cluster", CLUSTER, "--force", "--yes", *reason, host="elsewhere") as unlock:
+        with site.begun(
+            "cluster", "unlock", "--cluster", CLUSTER, "--force", "--yes", *reason, host="elsewhere"
+        ) as unlock:
             unlock.wait(PATIENCE)
     else:
         _sleep(LEASE + 1.0)
@@ -168,12 +170,12 @@ def next_words(run: RunState | None, resumed: int, said: Collection[str] = ()) -
     if run.phase is not Phase.ENDED:
         return ("resume", "--yes")
     if any(record.leftovers for record in run.nodes.values()) and "unlock" not in said:
-        return ("unlock", "--cluster", CLUSTER, "--yes", "--reason", "its run has ended")
+        return ("cluster", "unlock", "--cluster", CLUSTER, "--yes", "--reason", "its run has ended")
     if run.ending is Ending.PREFLIGHT:
         return ("apply", "p.json", "--yes")
     if run.ending is Ending.DONE:
         owed = any(record.owed for record in run.nodes.values()) and "recover" not in said
-        return ("recover", "--yes") if owed else ()
+        return ("resume", "--recover-only", "--yes") if owed else ()
     if run.ending is Ending.HALTED and resumed >= 2:
         return ()  # it was accepted twice, and halts again
     return ("resume", "--yes")

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from rollout.cli.main import cli
+from rollout.cli.table_group import called
 from rollout.core.text import documents
 from tests.documents import check_declared
 
@@ -23,8 +24,12 @@ def only_declared_documents(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _printed(form: Callable[[Any], str], document: Any) -> str:
     context = click.get_current_context(silent=True)  # none: not in a command, or on another thread of one
-    while context is not None and context.parent is not None and context.parent.parent is not None:
+    names: list[str] = []
+    while context is not None and context.parent is not None:
+        names = [*str(context.info_name).split(), *names]
+        if context.parent.parent is None:
+            break
         context = context.parent
     if context is not None and context.parent is not None and context.parent.command is cli:
-        check_declared(str(context.info_name).split()[0], documents.kind_of(type(document)))
+        check_declared(called(names), documents.kind_of(type(document)))
     return form(document)

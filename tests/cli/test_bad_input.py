@@ -152,9 +152,9 @@ CASES = {
     "apply unconfirmed": Case(("apply", "p.json"), ("use --yes when not interactive",)),
     "apply --cluster unconfirmed": Case(("apply", *PLAN[1:]), ("[not-confirmed]",)),
     # no such run
-    "status of nothing": Case(("status",), ("holds no run yet (`rollout config` shows which journal is read; ",)),
-    "resume of nothing": Case(("resume", "--yes"), ("holds no run yet (`rollout config` shows which journal is read; ",)),
-    "rollback of a run that never was": Case(("rollback", "r1", "--yes"), ("holds no run yet (`rollout config` shows which journal is read; ",)),
+    "status of nothing": Case(("status",), ("holds no run yet (`rollout show config` shows which journal is read; ",)),
+    "resume of nothing": Case(("resume", "--yes"), ("holds no run yet (`rollout show config` shows which journal is read; ",)),
+    "rollback of a run that never was": Case(("rollback", "r1", "--yes"), ("holds no run yet (`rollout show config` shows which journal is read; ",)),
     "emergency where nothing was ever done": Case(
         ("rollback", "--cluster", "small", "--emergency", "--limit", "small-[001-002]", "--yes"), ("[nothing-to-take-back]",)
     ),

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rollout.cli.command_table import COMMANDS
-from rollout.cli.main import COMPLETE, run
+from rollout.cli.main import run
+from rollout.cli.registry import SECTIONS
+from rollout.cli.table_group import COMPLETE
 from tests.places import ROOT
 
 INVENTORY = """\
@@ -63,7 +64,14 @@ def completed(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         ("report r", []),
         ("lab fault n001 refus", ["refuse"]),
         ("doctor --al", ["--all"]),
+        ("show completion z", ["zsh"]),
         ("completion z", ["zsh"]),
+        ("cluster fr", ["freeze"]),
+        ("cluster freeze --cl", ["--cluster"]),
+        ("freeze --cl", ["--cluster"]),
+        ("diagnose pr", ["probe", "pr"]),
+        ("diagnose probe --nodes", ["--nodes-per-kind"]),
+        ("diagnose x.log --sin", ["--since"]),
         ("plan --cluster nowhere --limit @", []),
     ],
 )
@@ -74,7 +82,7 @@ def test_what_is_completed(
 
 
 def test_every_command_is_completed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert completed("", monkeypatch, capsys) == sorted(COMMANDS)
+    assert completed("", monkeypatch, capsys) == [name for names in SECTIONS.values() for name in names]
 
 
 @pytest.mark.parametrize("broken", ["cluster = [\n", "cluser = 'x'\n"])
@@ -97,7 +105,7 @@ def test_nodes_of_an_api_server_are_not_asked_for(
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.process
 def test_each_script_is_for_rollout(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["completion", shell]) == 0
+    assert run(["show", "completion", shell]) == 0
     text = capsys.readouterr().out
     assert f"{COMPLETE}={shell}_complete" in text
     assert "rollout" in text
@@ -114,7 +122,7 @@ def bash(tmp_path: Path) -> list[str]:
 
 
 REPLY = """\
-source <(rollout completion bash)
+source <(rollout show completion bash)
 COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()
 _rollout_completion rollout 2>/dev/null
 printf '%s\\n' "${COMPREPLY[@]}"

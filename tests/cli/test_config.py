@@ -1,4 +1,4 @@
-"""``rollout.toml``: found upwards, under variables and options, strict; and ``rollout config``."""
+"""``rollout.toml``: found upwards, under variables and options, strict; and ``rollout show config``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def settings(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, tuple[str | None, str, str | None]]:
-    assert run(["config", "-o", "json", *words]) == 0
+    assert run(["show", "config", "-o", "json", *words]) == 0
     document = only(capsys.readouterr().out)
     return {each["key"]: (each["value"], each["source"], each["where"]) for each in document["settings"]}
 
@@ -76,7 +76,7 @@ def test_without_the_file_the_current_folder_counts(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert settings(capsys)["state"] == (".rollout", "default", None)
-    assert run(["config"]) == 0
+    assert run(["show", "config"]) == 0
     assert "there is no rollout.toml here or above" in capsys.readouterr().out
 
 
@@ -98,7 +98,7 @@ def test_without_the_file_the_current_folder_counts(
 )  # fmt: skip
 def test_a_mistake_has_its_place(project: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "rollout.toml").write_text(text)
-    assert run(["config"]) == 2
+    assert run(["show", "config"]) == 2
     told = capsys.readouterr().err
     assert said in told
     assert "\x1b" not in told
@@ -106,11 +106,11 @@ def test_a_mistake_has_its_place(project: Path, text: str, said: str, capsys: py
 
 def test_a_file_that_everybody_can_write_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "rollout.toml").chmod(0o666)
-    assert run(["config"]) == 2
+    assert run(["show", "config"]) == 2
     assert "[project-not-yours]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["plan"], ["status"], ["config"]])
+@pytest.mark.parametrize("words", [["plan"], ["status"], ["show", "config"]])
 def test_help_shows_the_variables(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*words, "--help"]) == 0
     assert "ROLLOUT_STATE" in capsys.readouterr().out

@@ -28,9 +28,9 @@ NUMBERS = frozenset({"age", "pace", "percent", "amount", "at"})
 
 def test_the_kept_schema_is_that_of_the_documents(capsys: pytest.CaptureFixture[str]) -> None:
     kept = json.loads((ROOT / "docs/schemas/documents.json").read_text())
-    assert kept == documents_schema(), "rollout schema documents > docs/schemas/documents.json"
+    assert kept == documents_schema(), "rollout show schema documents > docs/schemas/documents.json"
     Draft202012Validator.check_schema(kept)
-    assert run(["schema", "documents"]) == 0
+    assert run(["show", "schema", "documents"]) == 0
     assert json.loads(capsys.readouterr().out) == kept
 
 
@@ -47,12 +47,12 @@ def test_every_document_is_in_the_schema() -> None:
 def test_a_document_that_its_command_does_not_declare_is_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["config", "-o", "json"]) == 0
-    check_output(["python", "-m", "rollout.cli", "config", "-o", "json"], capsys.readouterr().out)
+    assert run(["show", "config", "-o", "json"]) == 0
+    check_output(["python", "-m", "rollout.cli", "show", "config", "-o", "json"], capsys.readouterr().out)
     with pytest.raises(AssertionError, match=r"`rollout runs` names \['Runs'\], but it prints Config"):
         check_declared("runs", "Config")
-    monkeypatch.setitem(REGISTERED, "config", REGISTERED["config"]._replace(prints=()))
-    assert run(["config", "-o", "json"]) == INTERNAL
+    monkeypatch.setitem(REGISTERED, "show config", REGISTERED["show config"]._replace(prints=()))
+    assert run(["show", "config", "-o", "json"]) == INTERNAL
 
 
 def parts(kind: Any, found: set[type]) -> Iterator[tuple[type, str, Any]]:

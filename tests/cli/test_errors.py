@@ -15,7 +15,7 @@ USAGE = {
     "no-such-command": ["plna"],
     "no-such-option": ["status", "--bogus"],
     "missing-argument": ["exec"],
-    "missing-option": ["budget"],
+    "missing-option": ["approve", "p.json"],
     "option-misused": ["status", "--state"],
     "bad-value": ["rollback", "r1", "--pace", "fast"],
     "bad-usage": ["status", "r1", "r2"],
@@ -40,7 +40,7 @@ def test_a_command_line_that_does_not_fit_has_a_reference_that_explain_knows(
 
 def test_no_words_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     run([])
-    assert "Commands:" in capsys.readouterr().err
+    assert "Everyday:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("reference", USAGE)
@@ -127,7 +127,7 @@ def test_the_clusters_of_the_project_are_named(nowhere: Path, capsys: pytest.Cap
 
 
 ABOUT_A_CLUSTER = {
-    "budget": ["budget", "--pod", "shop/web-0"],
+    "diagnose pod": ["diagnose", "pod", "shop/web-0"],
     "diagnose": ["diagnose"],
     "plan": ["plan"],
     "rollback": ["rollback", "--emergency"],
@@ -165,7 +165,7 @@ def test_a_plan_file_a_run_and_a_pod_in_a_file_need_no_cluster(
     assert "x.plan.json: No such file or directory [file-missing]" in capsys.readouterr().err
     assert run(["rollback", "r1", "--yes"]) == 2
     assert "[no-runs]" in capsys.readouterr().err
-    assert run(["budget", "--pod", "pod.yaml", "--kubelet", "1.30"]) == 0
+    assert run(["diagnose", "pod", "pod.yaml", "--kubelet", "1.30"]) == 0
 
 
 def test_the_list_of_runs_says_that_it_is_of_one_cluster(nowhere: Path, capsys: pytest.CaptureFixture[str]) -> None:

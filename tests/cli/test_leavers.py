@@ -157,9 +157,9 @@ def one_day(dice: Random, fleet: Fleet) -> Counter[str]:
         dies_at = dice.choice((-1, -1, dice.randint(1, 12)))
         cluster = ("--cluster", SMALL.cluster)
         every: list[tuple[str, ...]] = [
-            ("apply", file, "--yes"), ("apply", file, "--yes"), ("resume", "--yes"), ("recover", "--yes"),
+            ("apply", file, "--yes"), ("apply", file, "--yes"), ("resume", "--yes"), ("resume", "--recover-only", "--yes"),
             *(("rollback", run, "--yes") for run in newest if run), ("rollback", *cluster, "--emergency", "--yes"),
-            ("unlock", *cluster, "--yes", "--reason", "why"),
+            ("cluster", "unlock", *cluster, "--yes", "--reason", "why"),
         ]  # fmt: skip
         fleet.type(*dice.choice(every), dies_at=dies_at)
         fleet.type(

@@ -1,4 +1,4 @@
-"""``rollout metrics`` as typed, and the same on the page."""
+"""``rollout show metrics`` as typed, and the same on the page."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def test_a_file_for_node_exporter_is_whole_and_readable_by_others(
     keep(tmp_path, RUN, *journals.halted(120)).close()
     file = tmp_path / "rollout.prom"
     state = str(tmp_path / "state")
-    assert run(["metrics", "--textfile", str(file), "--state", state]) == 0
+    assert run(["show", "metrics", "--textfile", str(file), "--state", state]) == 0
     assert capsys.readouterr().out == ""
     assert f'rollout_run_info{{cluster="rno",run="{RUN}"' in file.read_text(), "the newest run"
     assert "0001" not in file.read_text()
     assert oct(file.stat().st_mode & 0o777) == "0o644"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rollout.prom", "state"]
-    assert run(["metrics", "--state", state]) == 0
+    assert run(["show", "metrics", "--state", state]) == 0
     assert capsys.readouterr().out == file.read_text()
 
 
 def test_without_a_run_there_are_none_and_a_bad_file_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["metrics", "--state", str(tmp_path / "state")]) == 0
+    assert run(["show", "metrics", "--state", str(tmp_path / "state")]) == 0
     assert capsys.readouterr().out == ""
-    assert run(["metrics", "--textfile", str(tmp_path / "no/x.prom"), "--state", str(tmp_path / "state")]) == 2
+    assert run(["show", "metrics", "--textfile", str(tmp_path / "no/x.prom"), "--state", str(tmp_path / "state")]) == 2
     assert "[file-not-writable]" in capsys.readouterr().err
 
 

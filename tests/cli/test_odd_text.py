@@ -64,22 +64,23 @@ def _code(encoding: str, words: Sequence[str]) -> int:
 
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_argument_of_any_command(encoding: str, odd: str) -> None:
-    for command in sorted(COMMANDS.keys() - STAY_OR_WRITE):
-        for words in ([command, f"--{ODD[odd]}"], [command, ODD[odd], ODD[odd], ODD[odd]]):
+    for name in sorted(COMMANDS.keys() - STAY_OR_WRITE):
+        command = name.split()
+        for words in ([*command, f"--{ODD[odd]}"], [*command, ODD[odd], ODD[odd], ODD[odd]]):
             assert _code(encoding, words) in (2, 5), words
     assert _code(encoding, [ODD[odd]]) == 2
 
 
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_path_that_is_written(encoding: str, odd: str) -> None:
-    assert _code(encoding, ["engine", "certs", ODD[odd]]) in (0, 2)
+    assert _code(encoding, ["regions", "certs", ODD[odd]]) in (0, 2)
 
 
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_value_of_a_variable_and_of_the_project(
     encoding: str, odd: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = (["status"], ["config"], ["check"], ["runs"])
+    calls = (["status"], ["show", "config"], ["check"], ["runs"])
     for key in PROJECT_KEYS.values():
         monkeypatch.setenv(key.variable, ODD[odd])
         for words in calls:

@@ -113,12 +113,12 @@ def test_a_run_that_continued_after_its_summary_is_not_reported_as_ended(
     assert "how it ended is not known" in told(capsys, "status")
 
 
-@pytest.mark.parametrize("command", ["resume", "recover", "rollback", "watch"])
+@pytest.mark.parametrize("command", ["resume", "resume --recover-only", "rollback", "watch"])
 def test_it_is_not_resumed_and_the_alternatives_are_printed(
     journal: SqlJournal, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     write(journal, BEGUN, None)
-    assert run([command, RUN]) == 5
+    assert run([*command.split(), RUN]) == 5
     (line,) = capsys.readouterr().err.splitlines()
     assert f"run {RUN} follows rules {RULES - 1}" in line
     assert (

@@ -102,7 +102,7 @@ def test_a_time_that_is_none_is_refused(state: str, capsys: pytest.CaptureFixtur
 def test_an_empty_journal_has_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert listed(str(tmp_path / "none"), capsys) == []
     assert run(["runs", "--state", str(tmp_path / "none")]) == 0
-    how = f"`rollout config --state {tmp_path / 'none'}`"
+    how = f"`rollout show config --state {tmp_path / 'none'}`"
     assert capsys.readouterr().out == f"no such run in this journal; {how} shows which journal is read\n"
     assert not (tmp_path / "none").exists()
 

@@ -142,7 +142,7 @@ def test_unlock_checks_the_lease_again_after_the_confirmation(pair: Site) -> Non
     """A run started on this machine while ``unlock`` waited at its prompt."""
     with (
         closing(SqlJournal(pair.folder / ".rollout")) as journal,
-        asked(pair, "unlock", *ONE, "--reason", "that laptop was stolen") as answer,
+        asked(pair, "cluster", "unlock", *ONE, "--reason", "that laptop was stolen") as answer,
     ):
         journal.acquire("small", "r1")
         refused = answer("small")

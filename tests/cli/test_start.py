@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.cli.command_table import COMMANDS
-from rollout.cli.main import COMPLETE, OLD_NAMES, cli, run
-from rollout.cli.registry import registered
+from rollout.cli.main import cli, run
+from rollout.cli.old_names import OLD_NAMES
+from rollout.cli.registry import SECTIONS, registered
+from rollout.cli.table_group import COMPLETE
 from rollout.core.run.journal_codec import encode_order
 from tests.command_table import FILE, declared, text
 from tests.orders import make_order
@@ -24,6 +27,7 @@ DATABASES = ("sqlalchemy", "alembic", "psycopg")
 SCREENS = ("rich", "httpcore")
 READS_INVENTORIES = ("pydantic", "jinja2", "ruamel.yaml")
 PLANS = ("jinja2", "rollout.app.plan", "rollout.kubelet.changes.changes", "rollout.core.reading.playbook_schema")
+OF_THE_LIST = ("command_table", "main", "old_names", "proposals", "registry", "table_group")
 LISTS = "import sys; from rollout.cli.main import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
 
 
@@ -46,10 +50,24 @@ def test_the_list_of_commands_imports_none_of_them(tmp_path: Path) -> None:
         [sys.executable, "-c", LISTS, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     found = [name for name in done.stderr.split() if name.startswith("rollout.cli.")]
-    assert sorted(found) == [f"rollout.cli.{name}" for name in ("command_table", "main", "proposals", "registry")]
-    width = max(map(len, COMMANDS)) + 2
-    for name, listed in COMMANDS.items():
-        assert f"  {name:<{width}}{listed.line}\n" in done.stdout, "on one line, whole"
+    assert sorted(found) == [f"rollout.cli.{name}" for name in OF_THE_LIST]
+    at_the_top = [name for names in SECTIONS.values() for name in names]
+    width = max(map(len, at_the_top)) + 2
+    for name in at_the_top:
+        assert f"  {name:<{width}}{COMMANDS[name].line}\n" in done.stdout, "on one line, whole"
+    places = [done.stdout.index(f"{title}:\n") for title in SECTIONS]
+    assert places == sorted(places)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("group", ["cluster", "show", "diagnose"])
+def test_the_help_of_a_group_has_each_of_its_commands_on_a_line(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([group, "--help"]) == 0
+    shown = capsys.readouterr().out
+    inner = {name.partition(" ")[2]: listed for name, listed in COMMANDS.items() if name.startswith(f"{group} ")}
+    assert inner
+    for name, listed in inner.items():
+        assert re.search(rf"^  {name} +{re.escape(listed.line)}$", shown, re.MULTILINE)
 
 
 @pytest.mark.process
@@ -60,7 +78,7 @@ def test_to_complete_the_name_of_a_command_imports_none_of_them(tmp_path: Path) 
     )
     assert done.stdout == "plain,plan\n"
     loaded = done.stderr.split()
-    modules = {listed.where.partition(":")[0] for listed in COMMANDS.values()} - {"cli.completion"}
+    modules = {listed.where.partition(":")[0] for listed in COMMANDS.values()} - {"cli.completion", "cli.groups"}
     assert [name for name in loaded if name.removeprefix("rollout.") in modules] == []
 
 
@@ -128,9 +146,13 @@ def test_two_commands_of_one_name_are_refused() -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_table_of_commands_is_right(name: str) -> None:
-    command = cli.get_command(None, name)  # type: ignore[arg-type]  # the table asks nothing of a context
-    assert command is not None
-    assert command.name == name
+    command: click.Command = cli
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
+    assert command.name == name.rsplit(maxsplit=1)[-1]
 
 
 HELPS = "from rollout.cli.main import run; print([run([*words, '-h']) for words in {words}])"
@@ -139,7 +161,7 @@ HELPS = "from rollout.cli.main import run; print([run([*words, '-h']) for words 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_refuses_words_that_are_no_text(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A terminal with another encoding sends such bytes. A journal could not store them."""
-    assert run([name, "--reason", "gr\udcfcnde"]) == 2
+    assert run([*name.split(), "--reason", "gr\udcfcnde"]) == 2
     assert "[command-not-text]" in capsys.readouterr().err
 
 

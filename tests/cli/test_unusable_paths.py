@@ -12,7 +12,7 @@ from rollout.cli.main import run
 @pytest.mark.parametrize(
     "words",
     [
-        ["engine", "certs", "/proc/rollout"],
+        ["regions", "certs", "/proc/rollout"],
         ["lab", "up", "--cluster", "small", "--dir", "/proc/rollout"],
         ["lab", "down", "--dir", "/proc/rollout"],
     ],

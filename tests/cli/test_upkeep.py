@@ -54,11 +54,11 @@ class Nameless:
     "words",
     [
         ("verify", "--cluster", "small"),
-        ("forget", "--cluster", "small", "--yes"),
-        ("unlock", "--cluster", "small", "--yes", "--reason", "gone"),
+        ("uninstall", "--cluster", "small", "--yes"),
+        ("cluster", "unlock", "--cluster", "small", "--yes", "--reason", "gone"),
         ("plan", "--cluster", "small", "--out", "p.json"),
         ("rollback", "--cluster", "small", "--emergency", "--yes"),
-        ("freeze", "small", "--reason", "why"),
+        ("cluster", "freeze", "--cluster", "small", "--reason", "why"),
         ("exec", "n[1-3]", "uptime", "--cluster", "small"),
         ("diagnose", "--cluster", "small"),
         ("doctor", "--cluster", "small"),
@@ -98,13 +98,13 @@ class StoppedAt:
         """Nothing is open."""
 
 
-@pytest.mark.parametrize("command", ["forget", "unlock"])
+@pytest.mark.parametrize("command", ["uninstall", "cluster unlock"])
 @pytest.mark.parametrize("last", ["n1", "n3"])
 def test_a_command_that_was_interrupted_among_its_nodes_does_not_claim_that_nothing_is_done(
     site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, last: str
 ) -> None:
     assert site
     monkeypatch.setattr(Session, "nodes", lambda _session: StoppedAt(last))
-    reason = ("--reason", "gone") if command == "unlock" else ()
-    assert run([command, "--cluster", "small", "--yes", *reason]) == 130
+    reason = ("--reason", "gone") if command == "cluster unlock" else ()
+    assert run([*command.split(), "--cluster", "small", "--yes", *reason]) == 130
     assert capsys.readouterr().err == "\ninterrupted; a part may be done already; the same command does the rest\n"

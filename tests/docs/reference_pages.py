@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from rollout.cli.main import cli
 from rollout.kubelet.explained.references import references
 from rollout.kubelet.runtimes.known import ROWS, covered
+from tests.command_counts import every_command
 from tests.places import ROOT
 
 Schema = Mapping[str, Any]
@@ -44,18 +44,7 @@ def commands() -> Iterator[str]:
 
 def all_commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """The words of each command, in the order of ``--help``."""
-    yield from _commands((), cli)
-
-
-def _commands(names: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    if not isinstance(command, click.Group):
-        yield names, command
-        return
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        inner = command.get_command(context, name)
-        assert inner is not None
-        yield from _commands((*names, name), inner)
+    yield from ((tuple(name.split()), command) for name, command in every_command())
 
 
 def _command(names: tuple[str, ...], command: click.Command) -> Iterator[str]:
@@ -98,7 +87,7 @@ def cell(text: str) -> str:
 def keys(what: str, schema: Schema) -> Iterator[str]:
     """Each key of a file, from its JSON Schema."""
     yield from (f"# Keys of {'an' if what[0] in 'aeiou' else 'a'} {what}", "")
-    yield from (f"Made from the schema that `rollout schema {what}` prints. [The page on the {what}]({what}.md) explains them.", "")  # fmt: skip
+    yield from (f"Made from the schema that `rollout show schema {what}` prints. [The page on the {what}]({what}.md) explains them.", "")  # fmt: skip
     yield from _table(schema)
     for name, inner in sorted(schema["$defs"].items()):
         if "properties" in inner:

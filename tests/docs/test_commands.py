@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -12,6 +11,8 @@ import pytest
 
 from rollout.cli.command_table import COMMANDS
 from rollout.cli.main import cli
+from rollout.cli.table_group import FirstWordGroup
+from tests.command_counts import every_command
 from tests.docs.pages import FRONT, PAGES, RECORDS, Block, blocks, inline_code
 from tests.docs.reading import steps
 from tests.places import ROOT
@@ -30,8 +31,10 @@ def named(words: list[str]) -> tuple[str, click.Command]:
     while isinstance(command, click.Group) and words[len(name) :]:
         if command.invoke_without_command and words[len(name)].startswith("-"):
             break  # the group itself, such as `plan`
+        found = command.get_command(click.Context(command), words[len(name)])
+        if found is None and isinstance(command, FirstWordGroup):
+            break  # a file, such as of `diagnose`
         name.append(words[len(name)])
-        found = command.get_command(click.Context(command), name[-1])
         assert found is not None, f"there is no `rollout {' '.join(name)}`"
         command = found
     return " ".join(name), command
@@ -112,18 +115,6 @@ def test_commands_that_the_program_advises_exist() -> None:
         name, command = named(text.split()[:1])
         if not isinstance(command, click.Group):
             assert mistyped(command, text.split()[1:]) == [], f"rollout {text}: {name} has no such option"
-
-
-def every_command(name: tuple[str, ...] = (), command: click.Command = cli) -> Iterator[tuple[str, click.Command]]:
-    """All commands that do something, with their names such as ``lab fault``."""
-    if not isinstance(command, click.Group):
-        yield " ".join(name), command
-        return
-    context = click.Context(command)
-    for word in command.list_commands(context):
-        found = command.get_command(context, word)
-        assert found is not None
-        yield from every_command((*name, word), found)
 
 
 def test_the_help_of_every_command_has_an_example_that_is_right() -> None:

@@ -77,7 +77,7 @@ def dask(tmp_path: Path) -> Iterator[Dask]:
 
 def serving(dask: Dask, *blocks: str) -> str:
     """The address of a scheduler that was begun with these blocks, with certificates for all roles."""
-    assert "written: certificates/controller" in dask.rollout("engine", "certs", "certificates")
+    assert "written: certificates/controller" in dask.rollout("regions", "certs", "certificates")
     dask.begin("scheduler", *blocks)
     file = dask.folder / "scheduler.json"
     dask.until(lambda: file.exists() and file.read_text().endswith("}"), "the scheduler serves")
@@ -94,14 +94,14 @@ def test_the_scheduler_and_the_worker_of_the_page_are_used_with_the_settings_of_
     assert address.startswith("tls://127.0.0.1:")
     dask.begin("worker", profiler, worker, address=address)
     ready = re.compile(r"^rno-1  region rno  tls://\S+  ready$", re.MULTILINE)
-    dask.until(lambda: ready.search(dask.rollout("engine", "workers")), "the worker is ready")
+    dask.until(lambda: ready.search(dask.rollout("regions", "workers")), "the worker is ready")
 
 
 def test_a_scheduler_without_the_settings_of_the_page_is_refused(dask: Dask) -> None:
     settings, _, command = BLOCKS[1].partition("\n")
     assert settings.startswith("export ")
     serving(dask, command)
-    said = dask.rollout("engine", "workers")
+    said = dask.rollout("regions", "workers")
     assert (
         "nothing was touched: the scheduler could repeat or move tasks: distributed.scheduler.allowed-failures is 3"
         in said

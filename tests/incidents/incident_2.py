@@ -1,7 +1,7 @@
 """Incident 2: the end of a pod with two containers, a grace period of 5 s and a hook of 3 s for each.
 
 Its kubelet had a patch that no release has. So the log of the write-up is judged as it is; the arithmetic of each range of
-kubelets is printed by ``rollout budget``; and the same pod is ended by a real kubelet 1.20.2 without the patch.
+kubelets is printed by ``rollout diagnose pod``; and the same pod is ended by a real kubelet 1.20.2 without the patch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def from_its_log(made: Machine) -> dict[str, Any]:
 def matrix(made: Machine) -> Any:
     """By the range of kubelets: the most seconds, and which rule adds which."""
     (made.folder / "pod.json").write_text(json.dumps(POD))
-    return json.loads(made.rollout("budget", "--pod", "pod.json", "--within", LIMIT, "-o", "json"))
+    return json.loads(made.rollout("diagnose", "pod", "pod.json", "--within", LIMIT, "-o", "json"))
 
 
 def measured(made: Machine) -> dict[str, Any]:

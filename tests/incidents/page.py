@@ -115,7 +115,7 @@ def _incident_2(run: Part) -> str:
         "",
         *(f"* `{id_}`, {each['confidence']}: {each['cause']}" for id_, each in sorted(run["log"].items())),
         "",
-        f"The kubelet of the write-up had a patch that no release has. What `rollout budget` computes for the same pod on released kubelets: a grace period of {budget['terminationGracePeriodSeconds']} s, two containers, each with a preStop hook:",
+        f"The kubelet of the write-up had a patch that no release has. What `rollout diagnose pod` computes for the same pod on released kubelets: a grace period of {budget['terminationGracePeriodSeconds']} s, two containers, each with a preStop hook:",
         "",
         "| kubelet | at most | which rule adds which second |",
         "| --- | --- | --- |",

@@ -112,7 +112,7 @@ def test_a_frozen_node_refuses_every_controller_until_it_is_unfrozen(site: Site)
     applied = site.rollout("apply", "--cluster", "real", "--yes")
     assert applied.returncode == 0, applied.stdout + applied.stderr
     changed = site.files()
-    frozen = site.rollout("freeze", "real", "--reason", "incident 4711")
+    frozen = site.rollout("cluster", "freeze", "--cluster", "real", "--reason", "incident 4711")
     assert frozen.returncode == 0, frozen.stdout + frozen.stderr
     another, other = site.elsewhere(), ("apply", "--cluster", "real", "--set", "imagePullProgressDeadline=9m", "--yes")
     refused = another.rollout(*other)
@@ -121,7 +121,7 @@ def test_a_frozen_node_refuses_every_controller_until_it_is_unfrozen(site: Site)
     assert site.files() == changed
     back = site.rollout("rollback", "--cluster", "real", "--emergency", "--yes")
     assert back.returncode == 0, back.stdout + back.stderr
-    lifted = site.rollout("unfreeze", "real", "--yes", "--reason", "incident 4711 is over")
+    lifted = site.rollout("cluster", "unfreeze", "--cluster", "real", "--yes", "--reason", "incident 4711 is over")
     assert lifted.returncode == 0, lifted.stdout + lifted.stderr
     applied = another.rollout(*other)
     assert applied.returncode == 0, applied.stdout + applied.stderr

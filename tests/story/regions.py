@@ -27,7 +27,7 @@ PYTHON = (sys.executable, "-W", "ignore", "-m")
 
 @dataclass
 class Regions:
-    """``certificates``: folder of ``rollout engine certs``; ``None``: plain TCP. ``preload``: a module that each worker imports."""
+    """``certificates``: folder of ``rollout regions certs``; ``None``: plain TCP. ``preload``: a module that each worker imports."""
 
     folder: Path
     ssh_config: Path

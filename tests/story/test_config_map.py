@@ -108,7 +108,7 @@ def test_it_is_planned_written_and_restored_whatever_dies_in_between(whole: Site
     rescue = done(whole, "rollback", "--cluster", "small", "--emergency", "--yes", code=4)
     assert "pending recovery (ConfigMap kube-system/kubelet-config-1.23 is still to be restored)" in rescue.out
     assert text(whole) == new
-    done(whole, "recover", "--yes")
+    done(whole, "resume", "--recover-only", "--yes")
     assert text(whole) == old
 
     # Others write it while it is in force: it is left to them, and the rollback says what differs.

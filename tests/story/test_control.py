@@ -69,10 +69,10 @@ def test_a_frozen_cluster_is_changed_by_no_controller_until_it_is_unfrozen(few: 
     """The inventory has 120 nodes, the lab serves 6 of them: the others did not take the freeze, and are named."""
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     other = few.apart("other")
-    assert few.rollout("freeze", "small").code == 2
+    assert few.rollout("cluster", "freeze", "--cluster", "small").code == 2
     with begun(few, *APPLY) as process:
         until(lambda: where(few).get("paused"), PATIENCE, "it holds")
-        frozen = few.rollout("freeze", "small", "--reason", "incident 4711", "-o", "json")
+        frozen = few.rollout("cluster", "freeze", "--cluster", "small", "--reason", "incident 4711", "-o", "json")
         assert frozen.code == 4, frozen.err
         assert (frozen.json()["marked"], len(frozen.json()["failed"])) == (fold(FEW), 114)
         assert (frozen.json()["paused"], "is not paused" in frozen.err) == (where(few)["run"], False), "it is held"
@@ -84,12 +84,12 @@ def test_a_frozen_cluster_is_changed_by_no_controller_until_it_is_unfrozen(few: 
         assert (refused.code, "[frozen]" in refused.err, "incident 4711" in refused.err) == (5, True, True), refused.err
         assert "incident 4711" in few.rollout("status").out
         assert new(few) == 1
-        thawed = few.rollout("unfreeze", "small", "--reason", "it is over", "--yes")
+        thawed = few.rollout("cluster", "unfreeze", "--cluster", "small", "--reason", "it is over", "--yes")
         assert (thawed.code, "unfrozen: 6 nodes of small" in thawed.out) == (4, True), thawed.out + thawed.err
         done(few, "continue")
         assert process.wait(PATIENCE) == 0, said(few)
     assert new(few) == 6
-    few.rollout("freeze", "small", "--reason", "again")
+    few.rollout("cluster", "freeze", "--cluster", "small", "--reason", "again")
     back = done(few, "rollback", "--cluster", "small", "--limit", ALL, "--emergency", "--yes")
     assert "again" in back.out
     assert new(few) == 0
@@ -190,7 +190,7 @@ def test_verify_finds_drift_since_the_confirm(few: Site) -> None:
 
 def test_forget_removes_everything_of_rollout_and_needs_an_ended_run(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
-    forget = ("forget", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "handed over")
+    forget = ("uninstall", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "handed over")
     with begun(few, *APPLY) as process:
         until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         early = few.rollout(*forget)
@@ -198,7 +198,7 @@ def test_forget_removes_everything_of_rollout_and_needs_an_ended_run(few: Site) 
         done(few, "continue")
         assert process.wait(PATIENCE) == 0, said(few)
     forgotten = done(few, *forget)
-    assert "forgotten: 6 nodes" in forgotten.out
+    assert "uninstalled: 6 nodes" in forgotten.out
     assert not any((few.node(name) / "var/lib/rollout").exists() for name in FEW)
     assert new(few) == 6, "what is in force stays in force"
     again = done(few, *forget, "-o", "json").json()
@@ -223,9 +223,11 @@ def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site
     claimed = apply(few, ALL)
     assert claimed.code == 5, claimed.out + claimed.err
     assert "unlock" in claimed.out + claimed.err, "it prints what to do"
-    silent = few.rollout("unlock", "--cluster", "small", "--limit", ALL, "--yes")
+    silent = few.rollout("cluster", "unlock", "--cluster", "small", "--limit", ALL, "--yes")
     assert (silent.code, "no-reason" in silent.err) == (2, True), silent.err
-    freed = done(few, "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "that laptop was stolen")
+    freed = done(
+        few, "cluster", "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "that laptop was stolen"
+    )
     assert "unlocked: 6 nodes released" in freed.out
     assert all(token(few, name)[2] == "ended" for name in FEW)
     policy(few, "{canary: true, hold: true}", "canary")
@@ -241,7 +243,7 @@ def test_a_run_that_was_unlocked_is_resumed_where_its_journal_is(few: Site) -> N
         until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    unlock = ("unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "its machine is gone")
+    unlock = ("cluster", "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "its machine is gone")
     freed = done(few, *unlock, "-o", "json").json()
     assert (freed["kind"], freed["released"], freed["notReleased"], freed["noAnswer"]) == ("Unlock", fold(FEW), {}, [])
     assert all(token(few, name)[2] == "ended" for name in FEW)
@@ -259,17 +261,17 @@ def test_recover_does_pending_recoveries_when_the_nodes_answer_again(few: Site) 
     assert new(few) == 5
     run = where(few)["run"]
     refused = few.rollout("resume", "--yes")
-    assert f"rollout recover {run}" in refused.err, refused.err
+    assert f"rollout resume --recover-only {run}" in refused.err, refused.err
     few.fault("small-063", "--clear")
     with closing(
         SqlJournal(few.folder / ".rollout")
     ) as journal:  # a request in the run's last second; its terminal was closed
         journal.ask(run, "abort", "anna@laptop", "slow pulls", "run")
-    caught_up = done(few, "recover", "--yes")
+    caught_up = done(few, "resume", "--recover-only", "--yes")
     assert (
         "request not handled before the run ended, and ignored now: abort by anna@laptop: slow pulls" in caught_up.out
     )
     assert new(few) == 6
-    nothing = few.rollout("recover", "--yes")
+    nothing = few.rollout("resume", "--recover-only", "--yes")
     assert (nothing.code, "nothing-owed" in nothing.err) == (5, True), nothing.err
     nothing_left(few, *FEW)

@@ -117,7 +117,7 @@ def test_the_end_of_an_evicted_pod_is_a_timeline(few: Site) -> None:
 
 
 def test_the_budget_of_a_pod_of_the_cluster_begins_with_its_nodes_kubelet(few: Site) -> None:
-    words = ("budget", "--cluster", "small", "--kubeconfig", str(few.lab / "kubeconfig"), "--pod")
+    words = ("diagnose", "pod", "--cluster", "small", "--kubeconfig", str(few.lab / "kubeconfig"))
     done = few.rollout(*words, "default/web-small-001")
     assert done.out.splitlines()[:2] == [
         "pod default/web-small-001: terminationGracePeriodSeconds 30",

@@ -275,7 +275,7 @@ def test_a_cordon_that_cannot_be_lifted_is_reported_and_recover_lifts_it(few: Si
     few.fault("api", "--clear")
     few.fault(FIRST, "--clear")
     assert cordons(few) == {FIRST: run_of(few)}
-    caught = few.rollout("recover", run_of(few), "--yes")
+    caught = few.rollout("resume", "--recover-only", run_of(few), "--yes")
     assert caught.code == 0, caught.out + caught.err
     assert cordons(few) == {}
     assert few.is_new(FIRST), "skipping it charged no node"
@@ -291,10 +291,10 @@ def test_recover_lifts_the_cordons_of_a_halted_run(few: Site) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(PATIENCE)
     run = run_of(few)
-    dead = few.rollout("recover", run, "--yes")
+    dead = few.rollout("resume", "--recover-only", run, "--yes")
     assert (dead.code, f"rollout resume {run}" in dead.err) == (5, True), "it has not ended, so it is resumed"
     ended_halted(few, run)
-    lifted = few.rollout("recover", run, "--yes")
+    lifted = few.rollout("resume", "--recover-only", run, "--yes")
     assert lifted.code == 0, lifted.all
     assert (
         lifted.out
@@ -304,7 +304,7 @@ def test_recover_lifts_the_cordons_of_a_halted_run(few: Site) -> None:
     told = few.rollout("status", run).out
     assert "may still be cordoned" not in told, "the journal records it"
     assert "cordons lifted later, " in few.rollout("report", run).out
-    again = few.rollout("recover", run, "--yes")
+    again = few.rollout("resume", "--recover-only", run, "--yes")
     assert (again.code, f"rollout resume {run}" in again.err) == (5, True), "there is no cordon to lift any more"
 
 

@@ -159,8 +159,11 @@ def test_a_node_that_does_not_answer_its_claim_is_charged_and_too_many_stop_the_
     assert few.everything(*FEW) == before
     assert [transactions(few, name) for name in FEW] == [[]] * 6, "not even started"
     nothing_left(few, "small-001", "small-061")
-    for word in ("resume", "recover"):  # for a run that touched nothing, neither hint names the other command
-        sent_on = few.rollout(word, "--yes")
+    for words in (
+        ("resume",),
+        ("resume", "--recover-only"),
+    ):  # for a run that touched nothing, neither hint names the other command
+        sent_on = few.rollout(*words, "--yes")
         assert (sent_on.code, "plan again" in sent_on.err) == (5, True), sent_on.err
 
     few.fault(
@@ -379,8 +382,8 @@ def test_claims_of_an_ended_run_do_not_block_a_new_run(few: Site) -> None:
     run = where(few)["run"]
     counter = token(few, "small-001")[0]
     (few.node("small-002") / "var/lib/rollout/token").write_text(f"{counter} {run} live\n")
-    freed = few.rollout("recover", "--yes")
+    freed = few.rollout("resume", "--recover-only", "--yes")
     assert freed.code == 0, freed.all
     assert freed.out == f"run {run} has no pending recovery; its claim was ended on 1 node\n"
-    again = few.rollout("recover", "--yes")
+    again = few.rollout("resume", "--recover-only", "--yes")
     assert (again.code, "[nothing-owed]" in again.err) == (5, True), again.all

@@ -228,10 +228,10 @@ def test_harm_after_the_end_of_a_run_rolls_it_back(few: Site) -> None:
     plan(few, ",".join(FEW))
     code, said = applied(few)
     assert code == 0, said
-    assert few.rollout("watch-late", "--once").code == 0
+    assert few.rollout("watch", "--late", "--once").code == 0
     assert "its gates are watched until" in few.rollout("status").out
     healthy.unlink()
-    codes = [few.rollout("watch-late", "--once").code for _ in range(2)]
+    codes = [few.rollout("watch", "--late", "--once").code for _ in range(2)]
     assert codes == [4, 3]
     assert not any(few.is_new(name) for name in FEW)
     run = json.loads(few.rollout("runs", "-o", "json").out)["runs"][-1]["run"]

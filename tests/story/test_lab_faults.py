@@ -211,7 +211,7 @@ def test_a_node_with_invalid_answers_during_an_apply_reverts_itself(few: Site) -
     assert where(few)["pendingRecovery"]["nodes"] == "small-[003,062-063]"
     assert [few.is_new(name) for name in FEW] == [True, True, False, True, False, False]
     few.fault("@all", "--clear")
-    caught = few.rollout("recover", "--yes")
+    caught = few.rollout("resume", "--recover-only", "--yes")
     assert caught.code == 4, caught.out + caught.err
     assert where(few)["pendingRecovery"]["nodes"] == "", "with valid answers again, their results are known"
     assert where(few)["counts"] == {"confirmed": 3, "reverted": 3}

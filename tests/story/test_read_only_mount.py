@@ -1,4 +1,4 @@
-"""A mount that is read-only when a run cleans up: what stays behind is reported, and ``rollout unlock`` removes it later.
+"""A mount that is read-only when a run cleans up: what stays behind is reported, and ``rollout cluster unlock`` removes it later.
 
 The mount is a real one: a folder of the node's files, mounted on itself.
 """
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.process, pytest.mark.root]
 __all__ = ["few"]  # the fixture
 
 NODE = "small-001"
-UNLOCK = ("unlock", "--cluster", "small", "--limit", NODE, "--yes", "--reason", "a mount was read-only")
+UNLOCK = ("cluster", "unlock", "--cluster", "small", "--limit", NODE, "--yes", "--reason", "a mount was read-only")
 
 
 @contextmanager

@@ -31,13 +31,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def ready(site: Site, regions: Regions, count: int) -> None:
     def said() -> bool:
-        return site.rollout("engine", "workers", *regions.options()).out.count("ready") == count
+        return site.rollout("regions", "workers", *regions.options()).out.count("ready") == count
 
     until(said, 60.0, f"{count} workers are ready")
 
 
 def test_a_run_through_two_regions_with_mutual_tls(site: Site) -> None:
-    assert site.rollout("engine", "certs", str(site.folder / "certs")).code == 0
+    assert site.rollout("regions", "certs", str(site.folder / "certs")).code == 0
     folder = site.folder / "dask"
     with regions_up(folder, site.lab / "ssh_config", "eu-1", certificates=site.folder / "certs") as regions:
         ready(site, regions, 1)

@@ -93,7 +93,7 @@ def test_a_file_loaded_by_a_signal_stays_loaded_after_a_forget(site: Site) -> No
     assert '"max-concurrent-downloads": 7' in (site.node("small-001") / "etc/docker/daemon.json").read_text()
     diagnose = ("diagnose", "--cluster", "small", "--limit", NODES)
     assert "No finding." in site.rollout(*diagnose).out
-    forgotten = site.rollout("forget", "--cluster", "small", "--limit", NODES, "--yes", "--reason", "handed over")
+    forgotten = site.rollout("uninstall", "--cluster", "small", "--limit", NODES, "--yes", "--reason", "handed over")
     assert forgotten.code == 0, forgotten.all
     found = site.rollout(*diagnose)
     assert "No finding." in found.out, found.all

@@ -47,7 +47,7 @@ class Leases:
                 raise StateError(
                     "locked",
                     f"run {held.run} holds {cluster}: {machine_of(held.owner)}, last heartbeat {held.silent:.0f} s ago",
-                    hint=f"wait for it, see `rollout status`; if that machine no longer exists: `rollout unlock --cluster {cluster} --reason …`",
+                    hint=f"wait for it, see `rollout status`; if that machine no longer exists: `rollout cluster unlock --cluster {cluster} --reason …`",
                 )
             mine = {"run": run, "owner": self.me, "heartbeat": self._database.now(), "regions": "[]"}
             connection.execute(sa.update(LEASES).where(LEASES.c.cluster == cluster).values(mine))

@@ -154,7 +154,7 @@ class OnLateHarm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LateWatch:
-    """For ``seconds`` after the end of a run, `rollout watch-late` asks its gates again."""
+    """For ``seconds`` after the end of a run, `rollout watch --late` asks its gates again."""
 
     seconds: float
     then: OnLateHarm = OnLateHarm.NOTIFY

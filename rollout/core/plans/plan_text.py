@@ -163,7 +163,7 @@ def limit_lines(plan: Plan) -> Iterator[str]:
     yield from (f"  {line}" for condition in plan.conditions for line in condition.lines())
     if plan.late is not None:
         then = "people are told" + (", and it is rolled back" if plan.late.then is OnLateHarm.ROLLBACK else "")
-        yield f"  for {_time(plan.late.seconds)} after its end `rollout watch-late` measures its gates; on late harm {then}"
+        yield f"  for {_time(plan.late.seconds)} after its end `rollout watch --late` measures its gates; on late harm {then}"
     yield f"  on a halt, reverts: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} reverts itself"
 
 

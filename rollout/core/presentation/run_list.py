@@ -73,7 +73,7 @@ class RunFilter:
 
 def run_lines(runs: Collection[ListedRun]) -> Iterator[str]:
     if not runs:
-        yield "no such run in this journal; `rollout config` shows which journal is read"
+        yield "no such run in this journal; `rollout show config` shows which journal is read"
     for run in runs:
         what = "rollback" if run.goal == Goal.REVERT else "run"
         code = "" if run.exit_code is None else f", exit code {run.exit_code}"

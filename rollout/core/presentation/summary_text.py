@@ -103,7 +103,7 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
         yield "  another run had a newer token on the node; it may have ended. A resume takes a higher token, and is refused only while that run is at work"
     elif summary.ending is Ending.CLAIMED:
         yield "  another run has claimed the nodes: first resume it or roll it back where its journal is, or use rollback --emergency;"
-        yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
+        yield f"      if its machine no longer exists: rollout cluster unlock --cluster {summary.cluster} --reason …"
     if summary.ending is not None and summary.can_resume and not after.is_superseded:
         yield f"  To continue: rollout resume {summary.run}"
     if summary.ending not in (None, Ending.DONE) and summary.can_roll_back and after.may_undo:
@@ -137,7 +137,7 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
     if cordons := still_pending(summary.pending_recovery.cordons, after):
         yield f"  pending recovery (only the cordon is still to be lifted there): {cordons}"
     if nodes := recoverable(summary, after):
-        yield f"  To recover {nodes}, once the nodes answer: rollout recover {summary.run}"
+        yield f"  To recover {nodes}, once the nodes answer: rollout resume --recover-only {summary.run}"
     for run, forced in summary.need_force.items():
         if nodes := still_pending(forced, after):
             yield f"  others wrote files of run {run} on {nodes}, so its revert is refused there [foreign-bytes]. {FORCED}."
@@ -150,7 +150,7 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
     for leftover in summary.leftovers[:20]:
         yield f"  left behind: {printable(str(leftover), 200)}"
     if any(leftover.node for leftover in summary.leftovers):
-        yield f"      to remove it, once the node allows it: rollout unlock --cluster {summary.cluster} --reason …"
+        yield f"      to remove it, once the node allows it: rollout cluster unlock --cluster {summary.cluster} --reason …"
 
 
 def config_map_lines(found: ShownConfigMap, summary: Summary) -> Iterator[str]:
@@ -173,7 +173,7 @@ def config_map_lines(found: ShownConfigMap, summary: Summary) -> Iterator[str]:
             yield f"  pending recovery ({title} may have the new text: the run ended after it had asked to write it){why}"
             yield f"      nodes that join get these settings then; to restore it: rollout rollback {summary.run}"
             return
-        command = "recover" if summary.ending is Ending.DONE else "resume"
+        command = "resume --recover-only" if summary.ending is Ending.DONE else "resume"
         yield f"  pending recovery ({title} is still to be {done}){why}"
         refused = found.outcome is ConfigMapOutcome.REFUSED
         yield f"      once the API server {'allows it' if refused else 'answers'}: rollout {command} {summary.run}"
@@ -243,7 +243,7 @@ FORCED = "The bytes of others are kept on the node. A newer run on these nodes i
 
 
 def recoverable(summary: Summary, after: Afterwards) -> str:
-    """The nodeset that ``recover`` would finish once it answers."""
+    """The nodeset that ``resume --recover-only`` would finish once it answers."""
     if summary.ending is not Ending.DONE or after.is_superseded:
         return ""
     forced = {name for nodes in summary.need_force.values() for name in expand(nodes)}
@@ -293,13 +293,13 @@ def late_lines(late: LateStatus | None, run: str, now: float) -> Iterator[str]:
         yield f"  late harm: {printable(late.harm, 400)}"
         yield f"  To undo: rollout rollback {run}"
     elif now >= late.until:
-        yield f"  its watch is over since {instant(late.until)}: `rollout watch-late {run} --once` records how it ended"
+        yield f"  its watch is over since {instant(late.until)}: `rollout watch --late {run} --once` records how it ended"
     else:
         yield f"  its gates are watched until {instant(late.until)}; on late harm: {late.on_harm}"
     if late.verdict is not None and late.since is not None and not late.ended:
         yield f"  late gates: {late.verdict} since {instant(late.since)}: {printable(late.evidence, 300)}"
     elif late.verdict is None and not late.ended:
-        yield f"  late gates: not measured yet: `rollout watch-late {run}`"
+        yield f"  late gates: not measured yet: `rollout watch --late {run}`"
     if late.gaps:
         more = f" and {counted(len(late.gaps) - 1, 'earlier gap')}" if len(late.gaps) > 1 else ""
         yield f"  late gates: {printable(late.gaps[-1], 300)}{more}"
@@ -307,7 +307,7 @@ def late_lines(late: LateStatus | None, run: str, now: float) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class SummaryDocument:
-    """A run in a few lines: the last line that ``apply``, ``resume``, ``recover``, ``rollback`` and ``watch`` print."""
+    """A run in a few lines: the last line that ``apply``, ``resume``, ``rollback`` and ``watch`` print."""
 
     summary: Inline[Summary]
 

@@ -1,6 +1,6 @@
 """``rollout.toml``: what a project sets for every command. Its folder is the project.
 
-``PROJECT_KEYS`` is the only list of these keys: the options of commands, the variables and ``rollout config`` are made of it.
+``PROJECT_KEYS`` is the only list of these keys: the options of commands, the variables and ``rollout show config`` are made of it.
 """
 
 from __future__ import annotations

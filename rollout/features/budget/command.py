@@ -1,4 +1,4 @@
-"""``rollout budget``: how long the end of a pod may take."""
+"""``rollout diagnose pod``: how long the end of a pod may take."""
 
 from __future__ import annotations
 
@@ -25,15 +25,9 @@ from rollout.features.budget.rules import PodBudgetDocument, pod_budget, pod_bud
 from rollout.kubelet import versions
 
 
-@registered("Compute how long the end of a pod may take.", prints=(PodBudgetDocument,))
-@click.command()
-@click.option(
-    "--pod",
-    "pod",
-    required=True,
-    metavar="FILE|NS/NAME",
-    help="The pod, or a workload with a template, in YAML or JSON; with --cluster a pod of its API server.",
-)
+@registered("Compute how long the end of a pod may take.", within="diagnose", prints=(PodBudgetDocument,))
+@click.command("pod")
+@click.argument("pod", metavar="FILE|NS/NAME")
 @project_option("cluster", help="The cluster of the pod NS/NAME; its node gives the kubelet.")
 @project_option("kubeconfig")
 @click.option(
@@ -44,7 +38,9 @@ from rollout.kubelet import versions
 def budget(pod: str, cluster: str, kubeconfig: str, kubelet: str, within: str, output: str) -> None:
     """How long the end of a pod may take by its spec and the kubelet's version, and which rule adds which second.
 
-    Example: `rollout budget --pod shop/web-0 --cluster rno`
+    FILE is the pod, or a workload with a template, in YAML or JSON. NS/NAME is a pod of the API server of --cluster.
+
+    Example: `rollout diagnose pod shop/web-0 --cluster rno`
     """
     limit, minor = _limit(within), _minor(kubelet)
     is_file = Path(pod).exists()

@@ -56,7 +56,7 @@ def _mark_cluster(call: CallPorts, cluster: str, wait: Callable[[float], None] |
     if not call.reason.strip():
         raise UsageError(
             "no-reason",
-            f"{'freeze' if on else 'unfreeze'} needs --reason",
+            f"`rollout cluster {'freeze' if on else 'unfreeze'}` needs --reason",
             hint="every controller that is refused shows it",
         )
     inventory = call.inventory_or_remembered(cluster)

@@ -1,4 +1,4 @@
-"""What ``freeze`` and ``unfreeze`` report."""
+"""What ``cluster freeze`` and ``cluster unfreeze`` report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rollout.core.text.terminal import counted, printable
 
 @dataclass(frozen=True, slots=True)
 class FreezeDocument:
-    """What ``freeze`` or ``unfreeze`` did. ``marked``: the nodeset that took it; ``paused``: the run that was paused for it."""
+    """What ``cluster freeze`` or ``cluster unfreeze`` did. ``marked``: the nodeset that took it; ``paused``: the run that was paused for it."""
 
     cluster: str
     frozen: bool
@@ -37,5 +37,5 @@ def freeze_lines(done: FreezeDocument) -> Iterator[str]:
         yield f"not {word}: {counted(len(names), 'node')} {printable(fold(names), 160)}: {printable(for_all(why, names), 300)}"
     yield f"{word}: {counted(len(expand(done.marked)) if done.marked else 0, 'node')} of {done.cluster}"
     if done.failed:
-        command = f"rollout {'freeze' if done.frozen else 'unfreeze'} {done.cluster}"
+        command = f"rollout cluster {'freeze' if done.frozen else 'unfreeze'} --cluster {done.cluster}"
         yield f"once the other nodes answer, repeat: {command} --reason …"

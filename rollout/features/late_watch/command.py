@@ -1,4 +1,4 @@
-"""``watch-late``: asks the gates of a run again after its end, and rolls it back if its playbook says so."""
+"""``watch --late``: asks the gates of a run again after its end, and rolls it back if its playbook says so."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import click
 
 from rollout.app.ports import Journal
-from rollout.cli.options import echo_lines, reason_option, session_options
+from rollout.cli.options import echo_lines
 from rollout.cli.proposals import say
-from rollout.cli.registry import Kinds, registered
+from rollout.cli.registry import Kinds
 from rollout.cli.terminal import Terminal, run_documents
 from rollout.composition.wiring import Session
 from rollout.core.presentation.summary_text import late_lines
@@ -39,23 +39,8 @@ def late_documents() -> Kinds:
     return (LateWatchDocument, *run_documents())
 
 
-@registered(
-    "Ask the gates of a run again after its end.", prints=late_documents, needs_output=False, goes_on_when_repeated=True
-)
-@click.command("watch-late")
-@click.argument("run", required=False, default="")
-@click.option("--once", is_flag=True, help="Measure once and exit, for a timer.")
-@click.option("--every", default="5m", metavar="TIME", help="The time between two rounds (default: 5m).")
-@reason_option
-@session_options
-def watch_late(session: Session, run: str, once: bool, every: str) -> int:  # noqa: FBT001 - click's flag
-    """Measure the gates of a run again after its end, until the time `watchFor` of its playbook is over.
-
-    Without RUN: the newest run. As many failures in a row as `passes` of the playbook are late harm: people are told, and
-    with `onLateHarm: rollback` the run is rolled back.
-
-    Example: `rollout watch-late --once`
-    """
+def watch_late(session: Session, run: str, *, once: bool, every: str) -> int:
+    """For `rollout watch --late`: its exit code."""
     seconds = _seconds(every)
     return asking.watch_late(session, LateTerminal(session), run, None if once else seconds, time.sleep)
 

@@ -1,4 +1,4 @@
-"""``rollout engine``: certificates for a scheduler and workers in a lab, and the workers that are connected."""
+"""``rollout regions``: certificates for a scheduler and workers in a lab, and the workers that are connected."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class RegionWorkersDocument:
 
 @registered("Reach nodes through workers of regions: certificates, workers.", prints=(RegionWorkersDocument,))
 @click.group()
-def engine() -> None:
+def regions() -> None:
     """Reach nodes through the workers of regions, on Dask."""
 
 
-@engine.command()
+@regions.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--host",
@@ -59,13 +59,13 @@ def certs(folder: Path, hosts: tuple[str, ...]) -> None:
 
     They are valid for 30 days. The key of the authority is not kept. In production, use your own authority.
 
-    Example: `rollout engine certs lab-certs`
+    Example: `rollout regions certs lab-certs`
     """
     for made in make_certificates(folder, hosts):
         say(f"written: {printable(str(made), LONGEST_PATH)}")
 
 
-@engine.command()
+@regions.command()
 @project_option("cluster", help="Also list the zones of this cluster, each with its workers.")
 @session_options
 def workers(session: Session, cluster: str) -> int:
@@ -73,7 +73,7 @@ def workers(session: Session, cluster: str) -> int:
 
     Exits with 4 if a worker cannot be used, or if a zone of the cluster has none.
 
-    Example: `rollout engine workers --cluster rno`
+    Example: `rollout regions workers --cluster rno`
     """
     if session.engine is None:
         raise UsageError("no-scheduler", "there are no workers without --engine dask", hint="--engine dask --scheduler")

@@ -116,7 +116,7 @@ Ports = TypeVar("Ports", bound=SequencePorts)
 
 @dataclass(frozen=True, slots=True)
 class PlanRuns(Generic[Ports]):
-    """How one cluster's plan is applied, its run resumed, and its late gates asked: the commands ``apply``, ``resume`` and ``watch-late``.
+    """How one cluster's plan is applied, its run resumed, and its late gates asked: the commands ``apply``, ``resume`` and ``watch --late``.
 
     ``approvals``: those of a plan from its file, or the error that it may not be applied. ``late_pass``: whether the gates of a run pass.
     """

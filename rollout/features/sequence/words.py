@@ -98,7 +98,7 @@ def _line(cluster: str, plan: str, state: SequencedCluster, turn: NextTurn) -> C
         hint = f"see `rollout report {state.run}`; if the cluster is healthy, {_REMOVE}"
     elif state.remedy is HaltRemedy.RECOVER and state.pending:
         answers = "answers" if len(expand(state.pending)) == 1 else "answer"
-        hint = f"once {printable(state.pending, 300)} {answers}: `rollout recover {state.run}`"
+        hint = f"once {printable(state.pending, 300)} {answers}: `rollout resume --recover-only {state.run}`"
     return ClusterLine(
         cluster, plan, state.progress, state.run or None, state.nodes, state.failed, state.left, state.ended or None,
         state.why if halted else None, hint, PendingNodes(state.pending),
@@ -115,7 +115,7 @@ def _after_halt(plan: str, state: SequencedCluster) -> str:
         HaltRemedy.RESUME_OR_PLAN_AGAIN: f"`rollout resume {run}`, or {again}",
         HaltRemedy.ROLL_BACK: f"`rollout rollback {run}` and {again}",
         HaltRemedy.PLAN_AGAIN: again,
-        HaltRemedy.RECOVER_ROLLBACK: f"`rollout recover {state.rollback}` and {again}",
+        HaltRemedy.RECOVER_ROLLBACK: f"`rollout resume --recover-only {state.rollback}` and {again}",
         HaltRemedy.AWAIT_ROLLBACK: f"wait for the end of run {state.rollback} and {again}",
         HaltRemedy.RESUME_ROLLBACK: f"`rollout resume {state.rollback}` and {again}",
     }

@@ -50,7 +50,7 @@ def test_the_second_laptop_gets_the_claiming_run_its_age_and_what_to_do_from_the
         assert f"by run {run}" in refused.out, (
             "it names the run that holds them; a run's name begins with its start time"
         )
-        assert "rollout unlock" in refused.out
+        assert "rollout cluster unlock" in refused.out
         assert "rollback --emergency" in refused.out
         assert nodes(few) == before, "no node has changed"
         assert process.poll() is None
@@ -70,7 +70,17 @@ def test_a_laptop_that_thaws_after_another_took_over_reaches_no_node(few: Site, 
             taken = second.rollout("rollback", "--cluster", "small", "--emergency", "--limit", ALL, "--yes")
             assert taken.code == 0, taken.out + taken.err
         else:
-            unlock = ("unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "it sleeps in a bag")
+            unlock = (
+                "cluster",
+                "unlock",
+                "--cluster",
+                "small",
+                "--limit",
+                ALL,
+                "--yes",
+                "--reason",
+                "it sleeps in a bag",
+            )
             until(
                 lambda: second.rollout(*unlock).code == 0,
                 PATIENCE,

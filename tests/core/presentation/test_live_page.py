@@ -120,9 +120,7 @@ def test_a_dead_controller_is_said_with_the_command_that_continues() -> None:
     assert "no controller" not in parts_of(story)["now"]
 
 
-FROZEN = (
-    'rno is frozen by ann@ops since {}: year end; <code class="command">rollout unfreeze rno --reason …</code> lifts it'
-)
+FROZEN = 'rno is frozen by ann@ops since {}: year end; <code class="command">rollout cluster unfreeze --cluster rno --reason …</code> lifts it'
 
 
 def test_a_freeze_is_shown_with_the_command_that_lifts_it() -> None:
@@ -181,12 +179,12 @@ def test_a_late_watch_waits_for_an_operator_when_it_found_harm_or_was_forgotten(
         after = Afterwards(late=replace(late, **found))  # type: ignore[arg-type]
         return now_parts(story, after, now)["waits"]
 
-    assert f"rollout watch-late {run}</code>" in shown(ends - 1)
-    assert f"rollout watch-late {run} --once" in shown(ends)
+    assert f"rollout watch --late {run}</code>" in shown(ends - 1)
+    assert f"rollout watch --late {run} --once" in shown(ends)
     harm = shown(ends - 1, harm="3 failures in a row", verdict=LateWord.FAILED)
     assert "Late harm: 3 failures in a row" in harm
     assert f"rollout rollback {run}" in harm
-    assert "watch-late" not in shown(ends, ended="it passed")
+    assert "watch --late" not in shown(ends, ended="it passed")
 
 
 def test_the_index_shows_what_operators_did_without_a_run() -> None:

@@ -334,7 +334,7 @@ def test_what_is_left_behind_has_its_command() -> None:
     record = replace(base.state.nodes[name], leftovers=("/run/systemd/x.timer",))
     text = page(replace(base, state=replace(base.state, nodes={**base.state.nodes, name: record})))
     assert (
-        f"<code>rollout unlock --cluster rno --limit {name} --reason …</code> remove what is left behind on 1 node"
+        f"<code>rollout cluster unlock --cluster rno --limit {name} --reason …</code> remove what is left behind on 1 node"
         in text
     )
 

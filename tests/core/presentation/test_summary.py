@@ -125,7 +125,7 @@ def test_a_node_that_only_needs_its_cordon_lifted_is_listed_apart() -> None:
     lines = list(summary_lines(summarize(finished(a_1=held, a_2=gone))))
     assert "  pending recovery (only the cordon is still to be lifted there): a-1" in lines
     assert "  pending recovery (the change is still to be applied or reverted there): a-2" in lines
-    assert any("rollout recover" in line for line in lines)
+    assert any("rollout resume --recover-only" in line for line in lines)
     document = as_printed(SummaryDocument(summarize(finished(a_1=held, a_2=gone))))
     assert document["pendingRecovery"] == {"nodes": "a-[1-2]", "changes": "a-2", "cordons": "a-1"}
     assert document["leftovers"] == [{"node": name, "text": left[0]} for name in ("a-1", "a-2")]

@@ -36,7 +36,7 @@ def schema_of(what: str) -> Draft202012Validator:
 @pytest.mark.parametrize("what", sorted(schemas()))
 def test_the_kept_schema_is_that_of_the_models(what: str) -> None:
     kept = json.loads((ROOT / f"docs/schemas/{what}.json").read_text())
-    assert kept == schemas()[what](), f"rollout schema {what} > docs/schemas/{what}.json"
+    assert kept == schemas()[what](), f"rollout show schema {what} > docs/schemas/{what}.json"
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)

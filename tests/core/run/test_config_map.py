@@ -70,7 +70,7 @@ def test_without_an_answer_it_is_pending_and_the_next_controller_writes_it() -> 
     state = game.run()
     assert (state.ending, exit_code(state), state.owes_config_map) == (Ending.DONE, 4, True)
     assert "pending recovery (ConfigMap kube-system/kubelet-config is still to be written)" in shown(state)
-    assert "rollout recover r1" in shown(state)
+    assert "rollout resume --recover-only r1" in shown(state)
     game.config_map = "old"
     game.crash_and_resume()
     state = game.go_on()

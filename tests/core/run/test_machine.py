@@ -375,7 +375,7 @@ def test_a_node_left_to_another_run_is_asked_again_by_the_next_controller() -> N
     besiege(play, {"a-1"})
     assert play.run().nodes["a-1"].owed
     besiege(play, set())
-    play.nodes["a-1"].token = Token()  # as `rollout unlock` leaves it
+    play.nodes["a-1"].token = Token()  # as `rollout cluster unlock` leaves it
     play.crash_and_resume()
     assert states(play.go_on()) == {NodeState.REVERTED: 40}
     assert files(play) == {"old": 40}

@@ -1,4 +1,4 @@
-"""`rollout budget` as typed."""
+"""`rollout diagnose pod` as typed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_range_of_kubelets(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["budget", "--pod", "pod.yaml"]) == 0
+    assert run(["diagnose", "pod", "pod.yaml"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "pod shop/krds-0: terminationGracePeriodSeconds 5",
         "  kubelet up to 1.21: at most 7 s, 2 s more than the grace period",
@@ -51,7 +51,7 @@ def test_each_range_of_kubelets(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_kubelet_a_limit_and_an_upgrade(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["budget", "--pod", "pod.yaml", "--kubelet", "v1.27.3", "--within", "8s"]) == 0
+    assert run(["diagnose", "pod", "pod.yaml", "--kubelet", "v1.27.3", "--within", "8s"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[1] == "  kubelet 1.22 to 1.27: at most 10 s, 5 s more than the grace period, over the limit of 8 s"
     assert out[4] == (
@@ -60,7 +60,7 @@ def test_one_kubelet_a_limit_and_an_upgrade(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_kubelet_of_the_second_incident_is_older_than_every_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["budget", "--pod", "pod.yaml", "--kubelet", "1.13.2", "-o", "json"]) == 0
+    assert run(["diagnose", "pod", "pod.yaml", "--kubelet", "1.13.2", "-o", "json"]) == 0
     document = only(capsys.readouterr().out)
     assert document["budgets"][0] == {
         "kubelets": "up to 1.21",
@@ -79,7 +79,7 @@ def test_a_workload_with_a_sidecar(capsys: pytest.CaptureFixture[str]) -> None:
     Path("web.json").write_text(
         json.dumps({"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": template}})
     )
-    assert run(["budget", "--pod", "web.json", "--kubelet", "1.33"]) == 0
+    assert run(["diagnose", "pod", "web.json", "--kubelet", "1.33"]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [
         "pod default/web: terminationGracePeriodSeconds 30",
         "  kubelet 1.29 and later: at most 32 s, 2 s more than the grace period",
@@ -101,14 +101,14 @@ def test_bad_input_is_exit_code_2(
     content: str, arguments: list[str], reference: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("pod.yaml").write_text(content)
-    assert run(["budget", "--pod", "pod.yaml", *arguments]) == 2
+    assert run(["diagnose", "pod", "pod.yaml", *arguments]) == 2
     assert f"[{reference}" in capsys.readouterr().err
 
 
 def test_a_pod_of_a_cluster_needs_a_kubeconfig_and_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     Path("inventories").mkdir()
     Path("inventories/rno.yaml").write_text("cluster: rno\napiServer: v1.33.0\nnodes:\n  n1: {}\n")
-    assert run(["budget", "--pod", "shop/krds-0", "--cluster", "rno"]) == 2
+    assert run(["diagnose", "pod", "shop/krds-0", "--cluster", "rno"]) == 2
     assert "[no-kubeconfig" in capsys.readouterr().err
-    assert run(["budget", "--pod", "pod.yaml", "--cluster", "rno"]) == 2
+    assert run(["diagnose", "pod", "pod.yaml", "--cluster", "rno"]) == 2
     assert "[bad-pod-name" in capsys.readouterr().err

@@ -161,7 +161,7 @@ def test_the_result_names_the_nodes_that_are_missing_and_the_command() -> None:
         "run r1 is paused; after the unfreeze `rollout continue` continues it",
         "not frozen: 2 nodes n[1-2]: no answer [unreachable]",
         "frozen: 1 node of c",
-        "once the other nodes answer, repeat: rollout freeze c --reason …",
+        "once the other nodes answer, repeat: rollout cluster freeze --cluster c --reason …",
     ]
     line = noted_line(FreezeNoted("f-1", 7, 0.0, "ann@desk", "", "n[1-2]"))
     assert line == "frozen by ann@desk since 1970-01-01T00:00:00.000Z: no reason given; not marked: n[1-2]"

@@ -155,12 +155,12 @@ def test_harm_that_nobody_acted_on_is_harm_for_the_next_process_and_an_ended_wat
 
 def test_the_end_is_a_time_of_the_wall_clock_and_says_the_newest_verdict(journal: SqlJournal) -> None:
     world = World(journal)
-    assert "late gates: not measured yet: `rollout watch-late r1`" in world.lines()
+    assert "late gates: not measured yet: `rollout watch --late r1`" in world.lines()
     world.shows(AWAY)
     world.round()
     assert "late gates: unknown since" in world.lines()
     world.wall += 3600.0
-    assert "`rollout watch-late r1 --once` records how it ended" in world.lines()
+    assert "`rollout watch --late r1 --once` records how it ended" in world.lines()
     assert "the newest verdict is unknown" in world.round().ended
     found = late_of(journal, replay(journal, "r1"))
     assert found is not None

@@ -33,21 +33,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_certificates_are_made_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["engine", "certs", "certs", "--host", "10.0.0.1"]) == 0
+    assert run(["regions", "certs", "certs", "--host", "10.0.0.1"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"written: certs/{role}" for role in ("scheduler", "worker", "controller")
     ]
-    assert run(["engine", "certs", "certs"]) == 2
+    assert run(["regions", "certs", "certs"]) == 2
     assert "certs is not empty; nothing was written (name a new folder) [folder-not-empty]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "reference"),
     [
-        (("engine", "workers"), "no-scheduler"),
-        (("engine", "workers", "--engine", "dask"), "no-scheduler"),
+        (("regions", "workers"), "no-scheduler"),
+        (("regions", "workers", "--engine", "dask"), "no-scheduler"),
         (("verify", "--cluster", "c", "--engine", "dask", "--scheduler", "tcp://10.0.0.1:8786"), "engine-needs-tls"),
-        (("engine", "workers", "--engine", "dask", "--scheduler", "8786"), "scheduler-address"),
+        (("regions", "workers", "--engine", "dask", "--scheduler", "8786"), "scheduler-address"),
     ],
 )
 def test_an_engine_that_cannot_be_used_is_refused(
@@ -64,7 +64,7 @@ def test_an_expired_certificate_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(certificates, "LIFE", timedelta(minutes=-1))
-    assert run(["engine", "certs", "certs"]) == 0
+    assert run(["regions", "certs", "certs"]) == 0
     words = ("--engine", "dask", "--scheduler", "tls://127.0.0.1:8786", "--certificates", "certs/controller")
     assert run(["plan", "--cluster", "c", *words]) == 2
     assert "[certificate-expired]" in capsys.readouterr().err
@@ -77,7 +77,7 @@ def test_the_zones_of_a_cluster_are_listed_with_their_workers(
     (folder / "inventories/c.yaml").write_text(f"cluster: c\napiServer: v1.23.17\n{zones}nodes: {{'n[1-3]': }}\n")
     fabric = Fabric({name: RegionStation(Agents()) for name in ("eu-1", "eu-2")})
     monkeypatch.setattr(DaskEngine, "connected", lambda _: fabric)
-    words = ["engine", "workers", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:8786", "--cluster", "c"]
+    words = ["regions", "workers", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:8786", "--cluster", "c"]
     assert run(words) == 4
     listed = capsys.readouterr().out.splitlines()[3:]
     assert listed[0].startswith(

@@ -62,7 +62,7 @@ def test_a_rollback_that_did_not_reach_nodes_names_them_and_the_recovery(
     both.stop_after = 99
     turn, found = both.go()
     assert (turn.turn, found[FIRST.cluster].progress, turn.why) == (Turn.HALT, progress, f"c: {why}")
-    assert "; `rollout recover r1` and replace its plan c.json" in hint(both, found, turn)
+    assert "; `rollout resume --recover-only r1` and replace its plan c.json" in hint(both, found, turn)
     assert with_pending_recovery(both.journal, "r1"), "the command that it names is accepted"
 
 
@@ -71,7 +71,7 @@ def test_a_done_cluster_with_pending_recoveries_names_the_command_that_does_them
     turn, found = both.go()
     *_, first, _, _, _, last = ("", *sequence_lines(sequence_document(SEQUENCE, found, turn)))
     assert first == "  c: done, 3 nodes, 1 failed, pending recovery: n3, run run-c"
-    assert last == "c: once n3 answers: `rollout recover run-c`"
+    assert last == "c: once n3 answers: `rollout resume --recover-only run-c`"
     assert with_pending_recovery(both.journal, "run-c"), "the command that it names is accepted"
     both.sites[FIRST.cluster].nodes.says.clear()
     resume(with_pending_recovery(both.journal, "run-c"), ACCESS, both.sites[FIRST.cluster].tools())
@@ -84,7 +84,7 @@ def test_the_recovery_of_a_run_that_another_one_followed_is_not_offered(both: Bo
     both.go()
     start_apply(replace(SMALL, passes=2), ACCESS, both.sites[FIRST.cluster].tools())
     turn, found = both.go()
-    assert "`rollout recover" not in "\n".join(sequence_lines(sequence_document(SEQUENCE, found, turn)))
+    assert "`rollout resume --recover-only" not in "\n".join(sequence_lines(sequence_document(SEQUENCE, found, turn)))
 
 
 def test_a_rollback_of_another_version_that_has_not_ended_is_found_by_its_transactions(both: Both) -> None:

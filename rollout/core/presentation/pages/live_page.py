@@ -51,7 +51,7 @@ def frozen_banner(cluster: str, freeze: FreezeNoted | None) -> Html:
     """One line: who froze the cluster, since when, why, and the command that lifts it."""
     if freeze is None:
         return Html("")
-    command = tag("code", f"rollout unfreeze {cluster} --reason …", class_="command")
+    command = tag("code", f"rollout cluster unfreeze --cluster {cluster} --reason …", class_="command")
     banner = without_secrets(f"{cluster} is {noted_line(freeze)}; ")
     return tag("p", banner, command, " lifts it", class_="banner warn")
 
@@ -111,13 +111,13 @@ def late_waits(after: Afterwards, run: str, now: float) -> Iterator[tuple[str, s
     if late.harm:
         yield f"Late harm: {printable(late.harm, 300)}", f"rollout rollback {run}"
     elif now >= late.until:
-        yield "The time of its late watch is over, and its end is not recorded", f"rollout watch-late {run} --once"
+        yield "The time of its late watch is over, and its end is not recorded", f"rollout watch --late {run} --once"
     elif late.verdict is None:
-        yield "Its late watch has not begun", f"rollout watch-late {run}"
+        yield "Its late watch has not begun", f"rollout watch --late {run}"
 
 
 def _which(state: RunState, command: str) -> str:
-    if not command.startswith("rollout recover"):
+    if not command.startswith("rollout resume --recover-only"):
         return ""
     return f": {printable(summarize(state).pending_recovery.nodes, 200)}"
 

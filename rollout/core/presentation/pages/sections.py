@@ -51,7 +51,7 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
         what = "continue after its halt with the nodes that have not failed, all nodes are read again first"
         yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "continue where it stopped"
     if recoverable(summary, after):
-        yield f"rollout recover {run}", "do the pending recoveries of unreachable nodes, once they answer"
+        yield f"rollout resume --recover-only {run}", "do the pending recoveries of unreachable nodes, once they answer"
     for source, forced in summary.need_force.items():
         if nodes := still_pending(forced, after):
             yield forced_rollback(cluster, source, nodes), f"overwrite what others wrote with the old files. {FORCED}"
@@ -80,14 +80,14 @@ def _left_behind(state: RunState, after: Afterwards) -> Iterator[tuple[str, str]
     summary = summarize(state)
     if summary.cordoned and state.phase is Phase.ENDED and not after.is_superseded:
         yield (
-            f"rollout recover {summary.run}",
+            f"rollout resume --recover-only {summary.run}",
             f"lift cordons that may be left behind on {printable(summary.cordoned, 200)}",
         )
     kept = [name for name, record in state.nodes.items() if record.leftovers and not record.cordoned]
     if kept and state.phase is Phase.ENDED:
         names = fold(kept)
         yield (
-            f"rollout unlock --cluster {summary.cluster} --limit {shlex.quote(names)} --reason …",
+            f"rollout cluster unlock --cluster {summary.cluster} --limit {shlex.quote(names)} --reason …",
             f"remove what is left behind on {counted(len(kept), 'node')}, and keep the receipts",
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from rollout.cli.options import limit_option, pod_name, session_options
 from rollout.cli.project import project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.cli.table_group import FirstWordGroup
 from rollout.composition.files import write_privately
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import Session
@@ -24,10 +24,8 @@ from rollout.errors import UsageError
 from rollout.features.diagnose.asking.from_cluster import diagnose_cluster
 from rollout.features.diagnose.asking.from_files import diagnose as diagnose_files
 from rollout.features.diagnose.asking.from_files import diagnose_nodes, together
-from rollout.features.diagnose.asking.prepulls import PullsDocument
 from rollout.features.diagnose.asking.remedy_verification import Verified, VerifiedDocument, verified_document
 from rollout.features.diagnose.client import STANDARD_INPUT, DiagnosisFiles
-from rollout.features.diagnose.command.prepull import probe
 from rollout.features.diagnose.command.readings import symptoms, verified
 from rollout.features.diagnose.rules.diagnosis import Diagnosis
 from rollout.features.diagnose.rules.finding import ProposalTarget
@@ -40,22 +38,11 @@ LONGEST = 7 * 24 * 3600.0
 NOTHING_READ = NOT_PROVEN = 4
 
 
-class _WithProbe(click.Command):
-    """``diagnose``; with the first word ``probe`` it is another command. A file of that name is ``./probe``."""
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        if args[:1] == ["probe"]:
-            return probe.make_context(f"{info_name} probe", args[1:], parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
-
-
 @registered(
     "Find the cause in logs and events, and the plan that fixes it.",
-    prints=(DiagnosisDocument, VerifiedDocument, PullsDocument),
+    prints=(DiagnosisDocument, VerifiedDocument),
 )
-@click.command(cls=_WithProbe)
+@click.group(cls=FirstWordGroup, within="diagnose", invoke_without_command=True)
 @click.option(
     "--logs", multiple=True, metavar="FILE", help="A log of a kubelet or a runtime; `-` is standard input; .gz too."
 )
@@ -104,8 +91,6 @@ def diagnose(
 
     The form of each file is found from its content: klog, journald, containerd, dockerd, kubectl's events.
     Of nodes it reports settings that are in their files and not in force.
-
-    `rollout diagnose probe IMAGE...` pulls images on a few nodes and times the pulls.
 
     Example: `rollout diagnose kubelet.log events.json`
     """

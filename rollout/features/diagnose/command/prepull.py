@@ -53,6 +53,7 @@ _per_registry = click.option(
 )
 
 
+@registered("Time pulls on a few nodes of each kind.", within="diagnose", prints=(PullsDocument,), needs_output=False)
 @click.command()
 @_images
 @cluster_option
@@ -68,6 +69,8 @@ def probe(
     """Pull IMAGES on a few nodes of each kubelet and runtime, and time each pull and its longest time without progress.
 
     The images stay on these nodes.
+
+    Example: `rollout diagnose probe registry.example.net/shop:1.2 --cluster rno`
     """
     inventory, wanted = session.inventory(cluster), checked_images(images)
     fleet = _read(session, inventory, limit)

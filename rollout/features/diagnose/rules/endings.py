@@ -208,7 +208,7 @@ def _negative(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
         )
         fetch = (
             f"the kubelet's version and build: kubelets before 1.{DEDUCTED} pass an override unchecked, later ones give every container "
-            f"at least {FLOOR} s. A terminationGracePeriodSeconds that exceeds all hooks together avoids it: rollout budget --pod FILE"
+            f"at least {FLOOR} s. A terminationGracePeriodSeconds that exceeds all hooks together avoids it: rollout diagnose pod FILE"
         )
         if evicted:
             fetch = "evictionMaxPodGracePeriod and evictionSoft of the node: rollout explain evictionMaxPodGracePeriod --node NODE"

@@ -56,7 +56,7 @@ class CertificateFiles:
             try:
                 certificate = x509.load_pem_x509_certificate(Path(path).read_bytes())
             except (OSError, ValueError) as error:
-                hint = "`rollout engine certs` makes certificates for a lab"
+                hint = "`rollout regions certs` makes certificates for a lab"
                 raise UsageError("certificate-unusable", printable(f"{path}: {error}", 300), hint=hint) from None
             now = datetime.now(UTC)
             if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:

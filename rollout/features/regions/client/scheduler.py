@@ -215,7 +215,7 @@ def _check_address(address: str, certificates: CertificateFiles | None) -> None:
         raise UsageError("engine-needs-tls", f"{address} needs certificates", hint="--certificates FOLDER")
     if scheme == "tcp" and not _is_loopback(host):
         message = f"nothing was touched: {printable(address, 100)} is not on this machine and not protected by TLS"
-        raise UsageError("engine-needs-tls", message, hint="use tls:// and --certificates; `rollout engine certs`")
+        raise UsageError("engine-needs-tls", message, hint="use tls:// and --certificates; `rollout regions certs`")
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,0 +1,111 @@
+"""Groups with commands from the table: only the command that is called is imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rollout.cli.command_table import COMMANDS
+from rollout.cli.old_names import renamed
+from rollout.cli.registry import SECTIONS, Listed
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
+from rollout.errors import UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+COMPLETE = "_ROLLOUT_COMPLETE"
+"""Set by a shell's script that asks for completions."""
+ROOT = ""
+
+
+def called(words: Sequence[str]) -> str:
+    """The name in the table of the command that these words call; ``""``: none."""
+    return next((name for name in (" ".join(words[:2]), *words[:1]) if name in COMMANDS), "")
+
+
+class TableGroup(click.Group):
+    """The commands within another: only the one that is called is imported; ``--help`` and the completion of a name import none."""
+
+    by_first_word = False
+
+    def __init__(self, *args: Any, within: str, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._within = within
+
+    def _listed(self) -> Mapping[str, Listed]:
+        """By the last word of each name, in the order of ``SECTIONS``."""
+        if self._within == ROOT:
+            return {name: COMMANDS[name] for names in SECTIONS.values() for name in names}
+        first = f"{self._within} "
+        return {name.removeprefix(first): listed for name, listed in COMMANDS.items() if name.startswith(first)}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self._listed())
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        listed = self._listed()
+        width = max(map(len, listed))
+        for title, names in SECTIONS.items() if self._within == ROOT else [("Commands", tuple(listed))]:
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), listed[name].line) for name in names])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell's script asks
+
+        names = [
+            CompletionItem(name, help=listed.line)
+            for name, listed in self._listed().items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        listed = COMMANDS.get(f"{self._within} {cmd_name}".strip()) if " " not in cmd_name else None
+        if listed is None:
+            return None
+        import_module("rollout.composition.kinds").install()
+        module, _, attribute = listed.where.partition(":")
+        found = getattr(import_module(f"rollout.{module}"), attribute)
+        if not isinstance(found, click.Command):
+            raise TypeError(listed.where)
+        if COMPLETE in os.environ:
+            import_module("rollout.cli.completion").complete_parameters(found)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self._within == ROOT:
+            args = renamed(args)  # of a line that is completed; of one that is called, they are renamed already
+        word, listed = args[0], self._listed()
+        if word not in listed and not word.startswith("-") and not ctx.resilient_parsing:
+            hint, path = did_you_mean(word, listed), f"rollout {self._within}".strip()
+            message = f"there is no command `{printable(f'{self._within} {word}'.strip(), 60)}`" + (
+                f"; {hint}" if hint else ""
+            )
+            raise UsageError("no-such-command", message, hint=f"`{path} --help` lists the commands")
+        return super().resolve_command(ctx, args)
+
+
+class FirstWordGroup(TableGroup):
+    """A command with arguments of its own, and others within it: the first word decides. A file of that name is ``./NAME``."""
+
+    by_first_word = True
+    allow_interspersed_args = True
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        inner = self.get_command(click.Context(self), args[0]) if args else None
+        if inner is not None:
+            return inner.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return click.Command.collect_usage_pieces(self, ctx)
