@@ -217,6 +217,7 @@ SBOM := requirements/kubelet-rollout.cdx.json
 
 sbom: .cache/tools/.done ## the list of parts (CycloneDX) of what runs, checked against the lock file; the wheel holds it
 	.cache/tools/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --short-PURLs -o $(SBOM) requirements/run.txt
+	$(PYTHON) -m tests.hostile.parts $(SBOM)
 	$(PYTHON) -m tests.hostile.parts $(SBOM) requirements/run.txt
 
 release-check: .cache/tools/.done ## what a release must be: two builds of one digest, its metadata, its list of parts, and that it installs and runs

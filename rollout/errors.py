@@ -101,3 +101,8 @@ class SecondInterruptError(RolloutError):
     def __init__(self) -> None:
         hint = "`rollout resume` continues; nodes without a confirm revert themselves"
         super().__init__("stopped", "stopped at once; nothing is lost", hint=hint)
+
+
+def with_extra(name: str) -> str:
+    """The hint of an error about packages that the plain install leaves out."""
+    return f"install rollout again: `pipx install --force 'PATH[{name}]'`, where PATH is its checkout or wheel file"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rollout.app.ports import Journal
 from rollout.core.text.terminal import printable
-from rollout.errors import UsageError
+from rollout.errors import UsageError, with_extra
 
 if TYPE_CHECKING:
     from rollout.features.notices.asking import NoticeSender
@@ -41,9 +41,7 @@ def notice_sender(journal: Journal, carried: Callable[[str], str]) -> NoticeSend
     try:
         from rollout.features.notices.client.postman import ApprisePostman
     except ImportError as exc:
-        raise UsageError(
-            "no-apprise", "apprise is not installed", hint="pip install 'kubelet-rollout[notices]'"
-        ) from exc
+        raise UsageError("no-apprise", "apprise is not installed", hint=with_extra("notices")) from exc
     from rollout.features.notices.asking import NoticeSender
 
     page = os.environ.get(LINK_VARIABLE, "")

@@ -8,6 +8,9 @@ from dataclasses import replace
 from rollout.core.model.frozen import dataclass
 from rollout.kubelet import fields
 
+CURRENT = "v1.36.1"
+"""A kubelet of the newest minor with tables that were read from its release. Those of 1.37 were read from a beta."""
+
 _VERSION = re.compile(r"(?:Kubernetes )?v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+.][0-9A-Za-z.+~-]*)?")
 
 

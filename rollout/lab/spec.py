@@ -29,7 +29,7 @@ class NodeSpec:
 
     @property
     def version(self) -> str:
-        return self.labels.get("kubeletVersion", "v1.23.17").lstrip("v")
+        return self.labels.get("kubeletVersion", versions.CURRENT).lstrip("v")
 
     @property
     def minor(self) -> int:
@@ -42,8 +42,9 @@ class NodeSpec:
 
     @property
     def runtime_version(self) -> str:
-        """``""``: the lab's default."""
-        return self.labels.get("containerRuntimeVersion", "")
+        """``""`` if the runtime's versions are fixed."""
+        usual = known.describe(known.labelled(self.runtime, self.minor)).stand_in.version_beside(self.minor)
+        return self.labels.get("containerRuntimeVersion", usual)
 
     @property
     def layout(self) -> str:
@@ -58,7 +59,7 @@ class LabSpec:
     nodes: tuple[NodeSpec, ...]
     restart_sec: float = 10.0
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    api_server: str = "v1.23.17"
+    api_server: str = versions.CURRENT
 
 
 def node(name: str, known_as: str, address: str, labels: Mapping[str, str]) -> NodeSpec:

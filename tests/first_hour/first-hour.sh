@@ -1,7 +1,7 @@
 #!/bin/sh
 # first-hour.sh TOOLS OUT - from an empty Debian with Python to a finished rollout on the lab: the commands are those of
-# the README between its marks `first-hour`, typed in a root file system that has neither a checkout nor a network. Then
-# the same wheel is installed by uv.
+# the README between its marks `first-hour`, typed in a root file system that has a checkout in ~/rollout and no network.
+# Then a wheel of the same checkout is installed by uv.
 set -eu
 tools=$(realpath "$1")
 mkdir -p "$2"
@@ -21,12 +21,13 @@ if [ ! -e "$out/root.tar" ]; then
 fi
 rm -rf "$out/dist" "$out/wheels"
 "$tools/python" -m build --wheel --outdir "$out/dist" . >"$out/build.log" 2>&1 || { cat "$out/build.log" >&2; exit 1; }
-# What an index would serve to the root: the wheel, and the packages that it needs, for Debian's Python.
-"$tools/pip" download --quiet --disable-pip-version-check --dest "$out/wheels" "$out"/dist/*.whl pip setuptools wheel
+# What an index would serve to the root: the packages that it needs to build and to run, for Debian's Python.
+"$tools/pip" download --quiet --disable-pip-version-check --dest "$out/wheels" "$out"/dist/*.whl pip setuptools wheel -r requirements/build.in
 rm -rf "$out/root"
 mkdir "$out/root"
 tar -x --numeric-owner -f "$out/root.tar" -C "$out/root" --exclude='./dev/*'
-mkdir -p "$out/root/wheelhouse" "$out/root/root/first"
+mkdir -p "$out/root/wheelhouse" "$out/root/root/first" "$out/root/root/rollout"
+git archive HEAD | tar -x -C "$out/root/root/rollout"
 mount --rbind --make-rslave /dev "$out/root/dev"
 mount --bind -o ro "$out/wheels" "$out/root/wheelhouse"
 mount -t proc proc "$out/root/proc"

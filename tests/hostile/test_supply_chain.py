@@ -14,8 +14,9 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.hostile.parts import NotALockError, Pin, differences, locked
+from tests.hostile.parts import NotALockError, Pin, differences, locked, without_addresses
 from tests.places import ROOT
+from tests.release.__main__ import PARTS
 
 LOCKS = sorted(path.name for path in (ROOT / "requirements").glob("*.txt"))
 OTHER_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -96,6 +97,12 @@ def test_a_list_of_parts_with_a_missing_or_invented_part_is_found() -> None:
     ]
     made = [*parts, {"name": "left-pad", "version": "1"}]
     assert differences(json.dumps({"components": made}), text) == ["not in the lock file: left-pad 1"]
+
+
+def test_the_list_of_parts_has_the_hashes_of_each_part_and_no_address() -> None:
+    kept = json.loads((ROOT / f"requirements/{PARTS}").read_text())
+    assert without_addresses(kept) == kept
+    assert [part["name"] for part in kept["components"] if not part["hashes"]] == []
 
 
 def test_make_setup_installs_nothing_without_a_hash() -> None:

@@ -104,7 +104,7 @@ def test_the_second_cluster_matches_its_first_line() -> None:
         ({"kubeletVersion": "1.22.17", "containerRuntime": "docker"}, "dockershim"),
         ({"kubeletVersion": "1.25.1", "containerRuntime": "docker"}, "cri-dockerd"),
         ({"kubeletVersion": "1.31"}, "containerd"),
-        ({}, "dockershim"),
+        ({}, "containerd"),
     ],
 )
 def test_a_runtime_has_every_name_that_check_knows(labels: dict[str, str], served: str) -> None:

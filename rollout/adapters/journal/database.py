@@ -20,7 +20,7 @@ from rollout.adapters.journal.store import Store
 from rollout.adapters.journal_file import FILE, has_journal
 from rollout.app.journal_away import AWAY
 from rollout.core.text.terminal import printable
-from rollout.errors import StateError, UsageError
+from rollout.errors import StateError, UsageError, with_extra
 
 _UNUSABLE = "journal-unusable"
 _ADDRESS = (
@@ -142,9 +142,8 @@ def _store(place: Path | PostgresUrl) -> Store:
     except ModuleNotFoundError as error:
         if error.name != "psycopg":
             raise
-        hint = "install it: pip install 'kubelet-rollout[postgresql]'"
         message = "a journal in PostgreSQL needs the extra `postgresql` of the package, which is not installed"
-        raise UsageError("no-postgresql", message, hint=hint) from None
+        raise UsageError("no-postgresql", message, hint=with_extra("postgresql")) from None
     return postgres_store(place)
 
 

@@ -35,6 +35,7 @@ from rollout.features.init.client import read_if_there, replace_all, write_new
 from rollout.features.init.rules.guesses import Guessed
 from rollout.features.init.rules.tables import read_names
 from rollout.features.init.words.project import IGNORED, inventory_path, ssh_config_path
+from rollout.kubelet import versions
 from rollout.lab import launch
 from rollout.lab.of_cluster import LAB_FOLDER, SSH_CONFIG, serves, specification
 
@@ -95,15 +96,17 @@ def init(
             "project-exists", f"{PROJECT_FILE} is already here", hint="use `rollout lab up --cluster NAME`"
         )
     found = _found(given)
-    made = drafted(name, found, api_server, kubeconfig, str(LAB_FOLDER / SSH_CONFIG) if lab else "")
+    version = api_server or found.api_server or (versions.CURRENT if lab else "")
+    made = drafted(name, found, version, kubeconfig, str(LAB_FOLDER / SSH_CONFIG) if lab else "")
     texts = _new_texts(name, made, is_second=is_second)
     write_new(Path(), {**(_templates() if templates else {}), **texts})
     _tell(found, made.notes)
     say(f"written: {', '.join(texts)} ({counted(made.nodes, 'node')})")
     if lab:
         inventory = cluster_in(Path(), name)
-        launch.up(specification(inventory, list(inventory.nodes), 1.0), LAB_FOLDER)
-        say(serves(len(inventory.nodes), inventory.cluster))
+        served = specification(inventory, list(inventory.nodes), 1.0)
+        launch.up(served, LAB_FOLDER)
+        say(serves(served))
     _tell_ssh(name, texts, is_lab=lab, is_second=is_second)
     _tell_ignored(texts)
     if is_second:

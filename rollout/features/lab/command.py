@@ -93,9 +93,10 @@ def up(cluster: str, limit: str, count: int | None, restart_sec: float, director
     """
     inventory = cluster_in(project_here().folder, cluster)
     names = list(limited(limit, inventory)[:count])
-    launch.up(specification(inventory, names, restart_sec), directory)
+    served = specification(inventory, names, restart_sec)
+    launch.up(served, directory)
     config = directory / SSH_CONFIG
-    say(serves(len(names), cluster))
+    say(serves(served))
     only = "" if len(names) == len(inventory.nodes) else f" --limit '{limit if not count else fold(names)}'"
     say(f"  rollout plan --cluster {cluster} --ssh-config {config}{only}")
     say(f"  ssh -F {config} {names[0]} systemctl is-active kubelet")

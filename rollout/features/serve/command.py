@@ -15,7 +15,7 @@ from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
-from rollout.errors import UsageError
+from rollout.errors import UsageError, with_extra
 from rollout.features.serve.asking import watch_controllers
 
 PORT = 8765
@@ -36,8 +36,8 @@ def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - 
     Example: `rollout serve`
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        hint = "pip install 'kubelet-rollout[page]'"
-        raise UsageError("page-not-installed", "`rollout serve` needs the packages of the extra `page`", hint=hint)
+        message = "`rollout serve` needs the packages of the extra `page`"
+        raise UsageError("page-not-installed", message, hint=with_extra("page"))
     from rollout.web.server import serve as serve_pages
 
     session.past()  # so that the first page does not wait for it

@@ -75,7 +75,8 @@ def _none(_version: str) -> Mapping[str, str]:
 class RuntimeStandIn:
     """A runtime on a node. ``programs``: each with the version that it prints, for a version of the runtime.
 
-    ``version``: of a node without a version label, ``""`` if its versions are fixed. ``files``: its own configuration
+    ``version``: of a node without a version label, ``""`` if its versions are fixed. ``later``: minor of the kubelet →
+    the version from that minor on. ``files``: its own configuration
     as on most nodes. ``folders``: for layers of a running pull. ``scheme``: its name in container ids. ``reports``:
     the Node shows the version of this program. ``kubelet_flags``: those that kubeadm writes for it, and
     ``extra_arguments`` those of the site. ``endpoint``: the kubelet's, if it is not the description's.
@@ -90,6 +91,11 @@ class RuntimeStandIn:
     endpoint: str = ""
     kubelet_flags: tuple[str, ...] = ()
     extra_arguments: tuple[str, ...] = ()
+    later: Mapping[int, str] = field(default_factory=dict)
+
+    def version_beside(self, minor: int) -> str:
+        """That of a node without a version label and with a kubelet of this minor."""
+        return next((version for since, version in self.later.items() if minor >= since), self.version)
 
 
 # What the programs have in common when they read their files.

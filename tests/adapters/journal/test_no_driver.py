@@ -16,5 +16,5 @@ def test_a_missing_driver_is_named_with_its_extra(
     monkeypatch.delitem(sys.modules, "rollout.adapters.journal.postgres", raising=False)
     assert run(["status", "--journal", "postgresql://ops@db.example/rollout"]) == 2
     told = capsys.readouterr().err
-    assert "pip install 'kubelet-rollout[postgresql]'" in told
+    assert "pipx install --force 'PATH[postgresql]'" in told
     assert "[no-postgresql]" in told

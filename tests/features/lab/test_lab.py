@@ -35,7 +35,7 @@ def test_up_status_fault_down(here: Path) -> None:
     result = rollout_lab("up", "--cluster", "rno", "--nodes", "3", "--restart-sec", "0.5")
     try:
         assert result.output.splitlines()[:2] == [
-            "3 nodes of rno serve on loopback.",
+            "3 nodes of rno serve on loopback: kubelet 1.20.15 with dockershim.",
             "  rollout plan --cluster rno --ssh-config .rollout/lab/ssh_config --limit 'tess-node-[0001-0003]'",
         ]
         line = result.output.splitlines()[2].split()

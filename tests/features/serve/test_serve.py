@@ -29,4 +29,4 @@ def test_without_its_extra_it_names_the_package(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rollout.features.serve.command.find_spec", lambda _name: None)
     assert run(["serve"]) == 2
-    assert "pip install 'kubelet-rollout[page]') [page-not-installed]" in capsys.readouterr().err
+    assert "pipx install --force 'PATH[page]'" in capsys.readouterr().err

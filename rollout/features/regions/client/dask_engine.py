@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.terminal import printable
-from rollout.errors import UsageError
+from rollout.errors import UsageError, with_extra
 
 if TYPE_CHECKING:
     from rollout.app.node_worker import NodeAccess
@@ -62,8 +62,7 @@ class DaskEngine:
         try:
             from rollout.features.regions.client.scheduler import DaskScheduler
         except ModuleNotFoundError:
-            hint = "pip install 'kubelet-rollout[dask]'"
-            raise UsageError("no-dask", "--engine dask needs the extra `dask`", hint=hint) from None
+            raise UsageError("no-dask", "--engine dask needs the extra `dask`", hint=with_extra("dask")) from None
         from rollout.features.regions.client.certificates import CertificateFiles
 
         return DaskScheduler(self.scheduler, CertificateFiles(self.certificates) if self.certificates else None)

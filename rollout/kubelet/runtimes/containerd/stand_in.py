@@ -124,7 +124,8 @@ DAEMON = DaemonStandIn(
         f"{INGEST}/0f1e2d3c/data",
     ),
 )
-RUNTIME = RuntimeStandIn(_programs, _files, "containerd", "containerd", "1.7.2", (INGEST,))
+# Kubernetes 1.35 is the last minor that supports containerd 1.x (its release announcement, 2025-12-17).
+RUNTIME = RuntimeStandIn(_programs, _files, "containerd", "containerd", "1.7.2", (INGEST,), later={36: "2.1.4"})
 
 
 # As k3s and RKE2 contain it.
