@@ -58,7 +58,7 @@ def apply_plan(
     preflight = check_preflight(plan, changes)
     if preflight.refused:
         raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
-    if not plan.nodes:
+    if not plan.has_work:
         return nothing_to_change(plan)
     past = call.past()
     check_nothing_unfinished(past, plan.cluster)
@@ -76,7 +76,8 @@ def apply_plan(
         call.check_unused(plan, read_receipts(call.access(inventory, there), nodes, keep=call.keep))
     with call.back_ends(inventory, needs_of(plan)) as back_ends:
         operator.tell((*does_lines(plan), *closed_lines(plan.conditions, call.start_times, WAITS)))
-        operator.confirm(plan.cluster, f"{counted(len(there), 'node')} of {plan.cluster} will be changed")
+        what = counted(len(there), "node") if plan.nodes else "only a ConfigMap, for nodes that join later,"
+        operator.confirm(plan.cluster, f"{what} of {plan.cluster} will be changed")
         width = plan.limits.in_flight
         with call.tools(call.journal(), width, back_ends, nodes=nodes, cluster=plan.cluster) as tools:
             # checks again that no run is unfinished: the operator may have taken long to confirm

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from rollout.app.following import headers_of, replay_if_readable
-from rollout.app.ports import Clock, ConfigMap, ConfigMaps, PastRuns
+from rollout.app.following import headers_of, plan_of, replay_if_readable
+from rollout.app.ports import Clock, ConfigMap, ConfigMaps, PastRuns, RunHeader
 from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Plan, Remark, Standing
-from rollout.core.model.settings import Setting, Value
+from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.core.model.snapshot import digest
 from rollout.core.plans.wanted_fields import wanted_fields
 from rollout.core.run.events import ConfigMapRead
@@ -24,6 +26,7 @@ from rollout.core.run.state import Goal, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import AwayError, RemoteError
+from rollout.kubelet import fields as kubelet_fields
 from rollout.kubelet.changes.splice import SpliceError
 from rollout.kubelet.kubeadm import (
     CLUSTER_CONFIGURATION,
@@ -32,6 +35,8 @@ from rollout.kubelet.kubeadm import (
     WRITES,
     config_map_name,
     differences,
+    kubernetes_version,
+    lacking,
     with_fields,
 )
 from rollout.kubelet.node.managers import REMARK
@@ -44,6 +49,8 @@ PUT_SECONDS = 15.0
 
 PAUSE = 1.0
 """Seconds between two tries."""
+
+RENAMED = "config-map-renamed"
 
 _FINAL = frozenset({"no-endpoint", "forbidden", "unauthorized", "bad-answer", "http-422"})
 """422: it is immutable, or an admission webhook does not allow the text."""
@@ -62,18 +69,20 @@ def put(
 
     ``holds``: whether this controller has the cluster's lease. It is asked between read and write: a controller that was frozen
     for long finds that a rollback has the lease, or its write fails because the rollback has written since that read.
-    ``void``: where the text is as wanted already, a write that an earlier controller has begun is made to fail.
+    ``void``: the old text is restored. Where it is there already, a write that an earlier controller has begun is made to fail.
     """
-    until = clock.now() + PUT_SECONDS
+    until, restores = clock.now() + PUT_SECONDS, void
     while True:
         seen: str | None = None
         try:
+            if not restores and (renamed := _renamed(change, config_maps)):
+                return ConfigMapRead(clock.now(), ConfigMapOutcome.CHANGED, "", RENAMED, f"{renamed}; plan again")
             found = config_maps.read(change.namespace, change.name, ASK_SECONDS)
             text = None if found is None else found.data.get(change.key)
             if found is None or text is None or found.uid != change.uid or text not in (change.before, change.after):
                 return _left_alone(change, found, clock.now())
             if text == change.after and not void:
-                return ConfigMapRead(clock.now(), ConfigMapOutcome.WRITTEN, change.digest_after)
+                return _as_wanted(change, config_maps, clock.now(), restores=restores)
             if not holds():
                 said = "another controller has the cluster's lease, or the journal does not answer"
                 return ConfigMapRead(clock.now(), ConfigMapOutcome.UNANSWERED, "", "lease-lost", said)
@@ -85,6 +94,8 @@ def put(
             void = False
         except RemoteError as error:
             final = error.reference in _FINAL and not isinstance(error, AwayError)
+            if final and seen == change.after:  # nor may an earlier controller write it
+                return _as_wanted(change, config_maps, clock.now(), restores=restores)
             if final and seen is not None:
                 said = printable(f"it could not be written: {error.message} [{error.reference}]", 300)
                 read = digest(seen.encode())
@@ -95,6 +106,36 @@ def put(
                 return ConfigMapRead(clock.now(), ConfigMapOutcome.UNANSWERED, "", error.reference, message)
             if error.reference != "conflict":
                 wait(PAUSE)
+
+
+def _as_wanted(change: ConfigMapChange, config_maps: ConfigMaps, at: float, *, restores: bool) -> ConfigMapRead:
+    """It has the new text. Where that restores it: an upgrade may have made another one of it in between."""
+    renamed = ""
+    if restores:
+        with suppress(RemoteError):  # what was read stays true
+            renamed = _renamed(change, config_maps)
+    if not renamed:
+        return ConfigMapRead(at, ConfigMapOutcome.WRITTEN, change.digest_after)
+    said = printable(f"it is restored, but {renamed}", 600)
+    return ConfigMapRead(at, ConfigMapOutcome.CHANGED, change.digest_after, RENAMED, said)
+
+
+def _renamed(change: ConfigMapChange, config_maps: ConfigMaps) -> str:
+    """Which ConfigMap kubeadm reads instead of the plan's, and how its text differs from the wanted one; ``""``: it is the plan's."""
+    cluster, key = CLUSTER_CONFIGURATION
+    known = config_maps.read(change.namespace, cluster, ASK_SECONDS)
+    if known is None or key not in known.data:
+        raise RemoteError("bad-answer", f"the cluster has no ConfigMap {change.namespace}/{cluster} any more")
+    try:
+        name, version = config_map_name(known.data[key]), kubernetes_version(known.data[key])
+    except SpliceError as error:
+        raise RemoteError("bad-answer", f"ConfigMap {change.namespace}/{cluster}: {error}") from error
+    if name == change.name:
+        return ""
+    found = config_maps.read(change.namespace, name, ASK_SECONDS)
+    text = found.data.get(change.key, "") if found is not None else ""
+    differs = f", which differs in {differences(change.after, text)}" if text and text != change.after else ""
+    return printable(f"kubeadm reads {name} now: the control plane is of {version}{differs}", 500)
 
 
 def _left_alone(change: ConfigMapChange, found: ConfigMap | None, at: float) -> ConfigMapRead:
@@ -113,9 +154,11 @@ def _left_alone(change: ConfigMapChange, found: ConfigMap | None, at: float) -> 
 
 
 def to_restore(journal: PastRuns, source: RunState) -> ConfigMapChange | None:
-    """What restores the ConfigMap of a run; ``None``: it was never asked to write one, or a later rollback has restored it."""
-    change = source.order.config_map
-    if change is None or not source.config_map.sent or source.order.goal is Goal.REVERT:
+    """What restores the ConfigMap of a run; ``None``: it was never asked to write one, or is restored: by its halt, or by a later rollback."""
+    change, standing = source.order.config_map, source.config_map
+    if change is None or not standing.sent or source.order.goal is Goal.REVERT:
+        return None
+    if standing.restores and standing.outcome is ConfigMapOutcome.WRITTEN:
         return None
     for later in _later(journal, source.order.cluster, source.order.run):
         restored = later.order.goal is Goal.REVERT and later.order.config_map == change.undone
@@ -149,11 +192,35 @@ def to_restore_together(changes: Iterable[ConfigMapChange]) -> ConfigMapChange |
     return together
 
 
-def to_restore_of(journal: PastRuns, cluster: str, runs: Collection[str]) -> ConfigMapChange | None:
-    """The same of these runs, by the journal."""
-    states = (replay_if_readable(journal, each.run) for each in headers_of(journal, cluster) if each.run in runs)
-    found = (to_restore(journal, state) for state in states if state is not None)
-    return to_restore_together(change for change in found if change is not None)
+@dataclass(frozen=True, slots=True)
+class RestoreOfRuns:
+    """What restores the ConfigMap of several runs. ``unknown``: the runs of which the journal does not show whether they wrote one."""
+
+    change: ConfigMapChange | None
+    unknown: tuple[str, ...]
+
+
+def to_restore_of(journal: PastRuns, cluster: str, runs: Collection[str]) -> RestoreOfRuns:
+    """By the journal alone. It may be another controller's, or have runs of another version.
+
+    Newer runs that changed no node are of it, too: no node has a receipt of them.
+    """
+    headers = {each.run: each for each in headers_of(journal, cluster)}
+    oldest = max((at for at, run in enumerate(headers) if run in runs), default=-1)
+    states = {run: replay_if_readable(journal, run) for run in tuple(headers)[: oldest + 1]}
+    found = (
+        to_restore(journal, state)
+        for run, state in states.items()
+        if state is not None and (run in runs or not state.order.nodes)
+    )
+    unknown = (run for run in runs if states.get(run) is None and not _had_none(headers.get(run)))
+    return RestoreOfRuns(to_restore_together(change for change in found if change is not None), tuple(unknown))
+
+
+def _had_none(header: RunHeader | None) -> bool:
+    """Whether the plan of a run that cannot be replayed had no ConfigMap."""
+    plan = plan_of(header) if header is not None else None
+    return plan is not None and plan.config_map is None
 
 
 # What a plan writes.
@@ -170,8 +237,6 @@ def with_config_map(
     config_maps: ConfigMaps,
 ) -> Plan:
     """The plan with kubeadm's ConfigMap, or with a warning that says why it leaves it alone. ``live``: the cluster's Nodes."""
-    if not plan.nodes:
-        return plan
     fields = _one_value(plan, inventory, settings, live)
     if isinstance(fields, str):
         return _warned(plan, LEFT_OUT, f"{_LEFT_ALONE}: {fields}")
@@ -183,7 +248,7 @@ def with_config_map(
         plan, config_map=change, remarks=tuple(each for each in plan.remarks if each.reference != REMARK)
     )  # the next upgrade keeps it
     names = dict.fromkeys(name for name in next(iter(settings.values())) if name.partition(".")[0] not in fields)
-    if names:
+    if names and plan.has_work:
         said = (
             f"kubeadm's ConfigMap has no place for {', '.join(names)}: nodes that join later do not get it from there"
         )
@@ -223,7 +288,21 @@ def _one_value(
     found = [wanted_fields(group.change, WRITES) for group in plan.groups]
     if any(fields != found[0] for fields in found):
         return "nodes of the plan get different fields"
-    return found[0] or "the change has no field of a KubeletConfiguration"
+    if found:
+        return found[0] or _NO_FIELD
+    return _of_settings(next(iter(settings.values()), {}))
+
+
+_NO_FIELD = "the change has no field of a KubeletConfiguration"
+
+
+def _of_settings(settings: Mapping[str, Setting]) -> Mapping[str, Value] | str:
+    """The fields where no node is changed: each has them already, in whatever home."""
+    mine = {name: each for name, each in settings.items() if kubelet_fields.field(name) is not None}
+    skipped = [name for name, each in mine.items() if each.if_unsupported is IfUnsupported.SKIP]
+    if skipped:
+        return f"the plan changes no node, so it does not show whether each node has {', '.join(skipped)} (`ifUnsupported: skip`)"
+    return {name: each.value for name, each in mine.items()} or _NO_FIELD
 
 
 def _reasons(plan: Plan) -> str:
@@ -246,7 +325,7 @@ def _as_planned(fields: Mapping[str, Value], config_maps: ConfigMaps) -> ConfigM
         if found is None or KEY not in found.data:
             return f"the cluster has no ConfigMap {NAMESPACE}/{name} with the key {KEY}"
         text = found.data[KEY]
-        return ConfigMapChange(NAMESPACE, name, KEY, text, with_fields(text, fields), found.uid)
+        return ConfigMapChange(NAMESPACE, name, KEY, text, with_fields(text, lacking(text, fields)), found.uid)
     except RemoteError as error:
         return printable(f"{error.message} [{error.reference}]", 300)
     except SpliceError as error:

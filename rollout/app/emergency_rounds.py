@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
-from rollout.app.config_maps import to_restore_of
+from rollout.app.config_maps import RestoreOfRuns, to_restore_of
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
 from rollout.app.isolation import estimate
 from rollout.app.ports import Interruption, Journal, Nodes
@@ -28,7 +27,7 @@ from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_tim
 from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, Order, RunState
 from rollout.core.text.nodesets import limited
-from rollout.core.text.terminal import counted
+from rollout.core.text.terminal import counted, printable
 from rollout.errors import SecondInterruptError, StateError
 
 READERS = 256
@@ -97,7 +96,7 @@ def revert_nodes(
 
 @dataclass(slots=True)
 class EmergencyRounds:
-    """One emergency. ``rounds`` counts the runs that it started; ``journal`` is opened with the first.
+    """One emergency. ``rounds`` counts the runs that it started; ``journal`` is opened with the first. ``_told``: runs that may have written a ConfigMap.
 
     ``interrupts`` count from the first run on: before that, Ctrl-C ends the command like any other.
     """
@@ -109,6 +108,7 @@ class EmergencyRounds:
     rounds: int = 0
     journal: Journal | None = None
     _nodes: Nodes | None = None
+    _told: set[str] = field(default_factory=set)
 
     def read(self, names: Sequence[str]) -> EmergencyReadings:
         began = time.monotonic()
@@ -162,15 +162,26 @@ class EmergencyRounds:
             self.interrupts.install()
         if self.journal is None:
             self.journal = self.call.journal_if_any()
-            found = replace(found, order=replace(found.order, config_map=self._config_map(found, self.journal)))
+        found = replace(found, order=replace(found.order, config_map=self._config_map(found, self.journal)))
         try:
             return self._with_or_without(found, self.journal)
         except SecondInterruptError:
             raise KeyboardInterrupt from None  # reported with the pending recoveries
 
     def _config_map(self, found: Emergency, journal: Journal) -> ConfigMapChange | None:
-        """What restores the ConfigMap of the runs, by the journal alone. It stays pending: an emergency asks no API server."""
-        return estimate(lambda: _restored(journal, self.inventory.cluster, found.picked), JOURNAL_SECONDS)
+        """What restores the ConfigMap of the runs, by the journal alone. It stays pending: an emergency asks no API server.
+
+        Each round has it: of several, only the newest can be recovered.
+        """
+        cluster, runs = self.inventory.cluster, found.picked
+        back = estimate(lambda: to_restore_of(journal, cluster, runs), JOURNAL_SECONDS) or RestoreOfRuns(None, runs)
+        if unknown := [run for run in back.unknown if run not in self._told]:
+            self._told.update(unknown)
+            self.operator.tell((_not_known(unknown),))
+        if back.change is not None and not found.order.nodes:
+            names = " or ".join(f"`rollout rollback {printable(run, 60)}`" for run in runs)
+            self.operator.tell((f"{printable(back.change.title, 400)} is still to be restored: {names}",))
+        return back.change
 
     def _with_or_without(self, found: Emergency, journal: Journal) -> Round:
         """A journal that can be opened but not written counts as missing."""
@@ -226,10 +237,12 @@ class EmergencyRounds:
         return self.call.new_run_id()
 
 
-def _restored(journal: Journal, cluster: str, runs: Collection[str]) -> ConfigMapChange | None:
-    with suppress(StateError):
-        return to_restore_of(journal, cluster, runs)
-    return None
+def _not_known(runs: Sequence[str]) -> str:
+    names = printable(", ".join(runs), 200)
+    return (
+        f"whether {names} wrote kubeadm's ConfigMap is not known: the journal does not show it, or was not read in time. "
+        "If so, nodes that join get its settings; `rollout rollback RUN`, where its journal is, restores it"
+    )
 
 
 @dataclass(slots=True)

@@ -133,12 +133,12 @@ def plan(
 
 def _is_of_use(made: Plan) -> bool:
     """A plan that changes nothing because each node was refused or not read can never be applied: nobody needs its file."""
-    return bool(made.nodes) or not made.left_out
+    return made.has_work or not made.left_out
 
 
 def _exit_code(made: Plan, with_changes: int) -> int:
     """A plan that changes nothing because nodes could not be read or planned is not a plan that is already applied."""
-    if made.nodes:
+    if made.has_work:
         return with_changes
     return NOT_PLANNED if made.left_out else 0
 
@@ -170,7 +170,7 @@ def _show(
         return
     say(f"written: {printable(str(path), LONGEST_PATH)}")
     say(f"digest: {digest}")
-    if made.nodes and not preflight.refused:
+    if made.has_work and not preflight.refused:
         first = ""
         if of_kind(made.conditions, ApprovalRule):
             say(f"it needs approvals first; another person: rollout approve {shlex.quote(str(path))} --key FILE")

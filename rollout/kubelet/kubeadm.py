@@ -50,6 +50,23 @@ def config_map_name(cluster_configuration: str) -> str:
     return "kubelet-config" if without else f"kubelet-config-1.{minor}"
 
 
+def kubernetes_version(cluster_configuration: str) -> str:
+    """The version of the control plane, as kubeadm has it."""
+    return str(splice.read(cluster_configuration.encode()).get("kubernetesVersion", ""))
+
+
+def lacking(text: str, fields: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Those of the fields with a value that a kubelet does not read from the text as it is: ``60s`` is also ``1m0s``."""
+    found = splice.read(text.encode())
+    return {name: value for name, value in fields.items() if name not in found or not _has(found[name], value, (name,))}
+
+
+def _has(found: Value, wanted: Value, path: tuple[str, ...]) -> bool:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return all(name in found and _has(found[name], value, (*path, name)) for name, value in wanted.items())
+    return values.same(path, found, wanted)
+
+
 def with_fields(text: str, fields: Mapping[str, Value]) -> str:
     """The text with these fields. Everything else keeps its bytes. ``SpliceError``: it cannot be edited safely."""
     found = splice.read(text.encode())

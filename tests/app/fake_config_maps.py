@@ -46,8 +46,7 @@ class FakeConfigMaps:
 
     def write(self, found: ConfigMap, key: str, text: str, timeout: float) -> None:
         self.before_write()
-        if self.refuses:
-            raise (AwayError if self.refuses == "timeout" else RemoteError)(self.refuses, "not so")
+        self._refuse()
         self._answer()
         self._same(found)
         self.writes.append(text)
@@ -55,12 +54,17 @@ class FakeConfigMaps:
         self.version += 1
 
     def touch(self, found: ConfigMap, timeout: float) -> None:
+        self._refuse()
         self._answer()
         self._same(found)
         self.version += 2
 
     def missing_to_write(self, namespace: str, name: str) -> tuple[str, ...]:
         return ()
+
+    def _refuse(self) -> None:
+        if self.refuses:
+            raise (AwayError if self.refuses == "timeout" else RemoteError)(self.refuses, "not so")
 
     def _answer(self) -> None:
         if self.forbidden:

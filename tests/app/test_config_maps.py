@@ -11,7 +11,7 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.backends import Backends
-from rollout.app.config_maps import put, to_restore, to_restore_together, with_config_map
+from rollout.app.config_maps import RestoreOfRuns, put, to_restore, to_restore_of, to_restore_together, with_config_map
 from rollout.app.following import replay
 from rollout.app.plan import build_plan
 from rollout.app.ports import Worker
@@ -179,6 +179,50 @@ def test_one_that_may_be_read_only_is_refused_at_once_with_its_text(why: str) ->
     assert clock.at < 1
 
 
+@pytest.mark.parametrize("why", ["forbidden", "http-422"])
+def test_one_that_has_the_old_text_is_restored_though_nobody_may_write_it(why: str) -> None:
+    """What an apply could not write, a rollback need not restore: no write of that apply can come later."""
+    found = FakeConfigMaps(refuses=why)
+    answer = done(found, CHANGE.undone, void=True)
+    assert (answer.outcome, answer.digest) == (ConfigMapOutcome.WRITTEN, CHANGE.digest_before)
+
+
+UPGRADED = "apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\nkubernetesVersion: v1.24.17\n"
+OLDER = replace(CHANGE, name="kubelet-config-1.23")
+
+
+def upgraded(text: str) -> FakeConfigMaps:
+    """kubeadm has upgraded the control plane from 1.23: it made a ConfigMap of the new name and left the old one."""
+    data = {"kubeadm-config": {"ClusterConfiguration": UPGRADED}, "kubelet-config": {"kubelet": text}}
+    return FakeConfigMaps({**data, OLDER.name: {"kubelet": text}})
+
+
+def test_after_an_upgrade_that_renames_it_nothing_is_written_under_the_old_name() -> None:
+    found = upgraded(KUBELET)
+    answer = done(found, OLDER)
+    assert (answer.outcome, answer.reference) == (ConfigMapOutcome.CHANGED, "config-map-renamed")
+    assert "kubeadm reads kubelet-config now: the control plane is of v1.24.17" in answer.message
+    assert (found.writes, found.text) == ([], KUBELET)
+
+
+def test_a_rollback_after_such_an_upgrade_restores_it_and_says_what_the_new_one_has() -> None:
+    """kubeadm has made the new one of the old one, with the settings of the run."""
+    found = upgraded(NEW)
+    answer = done(found, OLDER.undone, void=True)
+    assert (answer.outcome, answer.reference) == (ConfigMapOutcome.CHANGED, "config-map-renamed")
+    assert "it is restored" in answer.message
+    assert "serializeImagePulls: true → false" in answer.message
+    assert (found.writes, found.text) == ([KUBELET], NEW)
+
+
+def test_a_cluster_without_a_known_version_is_not_written_and_stays_pending() -> None:
+    found = upgraded(KUBELET)
+    found.data["kubeadm-config"]["ClusterConfiguration"] = "a: [1"
+    answer = done(found, OLDER)
+    assert (answer.outcome, found.writes) == (ConfigMapOutcome.UNANSWERED, [])
+    assert "kubeadm-config" in answer.message
+
+
 def test_without_an_answer_to_the_write_it_is_not_said_to_be_unread() -> None:
     clock, found = Time(), FakeConfigMaps(refuses="timeout")
     answer = put(CHANGE, found, clock, clock.wait, lambda: True)
@@ -273,6 +317,39 @@ def test_a_setting_without_a_place_there_is_named() -> None:
     assert "no place for imagePullProgressDeadline" in said
 
 
+def as_wanted(**wanted: Value) -> tuple[Plan, dict[str, Any]]:
+    """A plan that changes no node: each has the settings."""
+    config = KUBELET.replace("serializeImagePulls: true", "serializeImagePulls: false\nnodeStatusUpdateFrequency: 60s")
+    nodes = {name: kubeadm(name, "1.33.4", "containerd", config=config) for name in NAMES}
+    given = dict.fromkeys(NAMES, settings(skip=(), **wanted))
+    made = build_plan(FOUND, POLICY, fleet_of(FOUND, nodes), given, NAMES, "")
+    assert {each.standing for each in made.left} == {Standing.AS_WANTED}
+    return made, {"given": given}
+
+
+def test_where_each_node_has_the_settings_and_the_config_map_has_not_it_is_planned() -> None:
+    made, words = as_wanted(serializeImagePulls=False)
+    found = planned(made=made, **words)
+    assert (found.nodes, found.config_map, found.has_work) == ({}, CHANGE, True)
+    for text in (plan_text(found), plan_markdown(found, "d")):
+        assert "+serializeImagePulls: false" in text
+
+
+def test_where_both_have_them_already_there_is_nothing_to_do() -> None:
+    """Also in other words: a kubelet reads 60s and 1m0s as the same."""
+    made, words = as_wanted(serializeImagePulls=False, nodeStatusUpdateFrequency="60s")
+    already = FakeConfigMaps()
+    already.text = f"{NEW}nodeStatusUpdateFrequency: 1m0s\n"
+    found = planned(already, made, **words)
+    assert (found.config_map, found.has_work) == (None, False)
+
+
+def test_a_setting_that_some_node_may_have_skipped_is_not_planned_without_a_changed_node() -> None:
+    made, _ = as_wanted(serializeImagePulls=False)
+    given = dict.fromkeys(NAMES, settings(skip=("serializeImagePulls",), serializeImagePulls=False))
+    assert "`ifUnsupported: skip`" in left_out(planned(made=made, given=given))
+
+
 def test_one_that_has_the_values_already_is_not_part_of_the_plan() -> None:
     already = FakeConfigMaps()
     already.text = NEW
@@ -323,6 +400,27 @@ def test_a_run_writes_it_and_its_rollback_restores_it(here: Here) -> None:
     assert exit_code(here.roll_back("r1")) == 0
     assert here.config_maps.text == KUBELET
     assert to_restore(here.journal, replay(here.journal, "r1")) is None, "once is enough"
+
+
+def test_a_run_without_nodes_writes_it_and_its_rollback_restores_it(here: Here) -> None:
+    """The fleet is right already."""
+    made = replace(SMALL, nodes={}, waves=(), groups=(), config_map=CHANGE)
+    state = start_apply(made, ACCESS, here.tools())
+    assert (exit_code(state), here.config_maps.text) == (0, NEW)
+    assert exit_code(here.roll_back("r1")) == 0
+    assert here.config_maps.text == KUBELET
+
+
+def test_an_emergency_restores_what_a_newer_run_without_nodes_wrote(here: Here) -> None:
+    """No node has a receipt of it. What came before the oldest run that is reverted stays."""
+    start_apply(replace(SMALL, config_map=CHANGE), ACCESS, here.tools())
+    later = replace(CHANGE, before=NEW, after="later")
+    start_apply(replace(SMALL, nodes={}, waves=(), groups=(), config_map=later), ACCESS, here.tools())
+    cluster = SMALL.cluster
+    both = to_restore_of(here.journal, cluster, ("r1",))
+    assert both == RestoreOfRuns(replace(CHANGE, before="later", after=KUBELET), ())
+    assert to_restore_of(here.journal, cluster, ("r2",)).change == later.undone
+    assert to_restore_of(here.journal, cluster, ("r9",)) == RestoreOfRuns(None, ("r9",))
 
 
 def test_a_rollback_leaves_what_others_wrote_since_and_says_how_it_differs(here: Here) -> None:

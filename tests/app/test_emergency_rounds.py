@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -19,16 +20,21 @@ from rollout.app.rollbacks import Emergency, emergency
 from rollout.app.runs import Tools
 from rollout.cli.rollback import EmergencyTerminal
 from rollout.composition.wiring import Session
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.model.regions import RegionStanding
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
+from rollout.core.plans import plan_codec
 from rollout.core.presentation.summary import RunSummary
-from rollout.core.run.events import Ticked
+from rollout.core.run.events import Answered, Ticked, Trigger
+from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.machine import opening
-from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
+from rollout.core.run.state import RULES, Ending, Goal, Order, Phase, RunState, Verb
 from rollout.errors import StateError
+from tests.app.test_node_worker import PLAN
 from tests.kubelet.nodes import inventory
+from tests.orders import make_order
 
 NODE = "tess-node-0001"
 
@@ -166,3 +172,92 @@ def test_stopping_one_run_at_once_ends_the_whole_emergency(
     with pytest.raises(KeyboardInterrupt):
         terminal(tmp_path, NoJournal()).carry_out(found("e1"))
     assert not journals
+
+
+NOT_KNOWN = "whether r9 wrote kubeadm's ConfigMap is not known"
+
+
+def test_without_a_journal_it_is_said_once_that_the_config_map_is_not_known(
+    journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = terminal(tmp_path, NoJournal())
+    mine.carry_out(found("e1"))
+    mine.carry_out(found("e2"))
+    assert capsys.readouterr().out.count(NOT_KNOWN) == 1
+
+
+@dataclass
+class Hanging(NoJournal):
+    """A journal that does not answer in time."""
+
+    over: Event = field(default_factory=Event)
+
+    def listed(self) -> tuple[RunHeader, ...]:
+        self.over.wait()
+        return ()
+
+
+def test_of_a_journal_that_does_not_answer_in_time_it_is_said_too(
+    journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "JOURNAL_SECONDS", 0.01)
+    hanging = Hanging()
+    try:
+        terminal(tmp_path, hanging).carry_out(found("e1"))
+        assert NOT_KNOWN in capsys.readouterr().out
+    finally:
+        hanging.over.set()
+
+
+CHANGE = ConfigMapChange("kube-system", "kubelet-config", "kubelet", "old", "new", "uid-1")
+
+
+@dataclass
+class Knowing(NoJournal):
+    """A journal with a run of the nodes, which has written a ConfigMap. ``readable``: its events are of this version."""
+
+    change: ConfigMapChange | None = CHANGE
+    readable: bool = True
+
+    def listed(self) -> tuple[RunHeader, ...]:
+        return (self.header("r9"),)
+
+    def header(self, run: str) -> RunHeader:
+        order = replace(make_order({"r": 1}, goal=Goal.APPLY), run="r9", config_map=self.change)
+        text = encode_order(order if self.readable else replace(order, rules=RULES - 1))
+        plan = plan_codec.encode(replace(PLAN, config_map=self.change))
+        return RunHeader("r9", "rno", Goal.APPLY, text, 9, plan, 0.0, "ann", "")
+
+    def events(self, run: str, after: int = 0) -> tuple[str, ...]:
+        said = (Answered(1.0, "r-1", 1, Verb.READ, Trigger.GONE), Ticked(2.0))
+        return tuple(encode_event(each) for each in said)[after:]
+
+
+def test_each_round_has_what_restores_it_because_only_the_newest_run_can_be_recovered(
+    journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = terminal(tmp_path, Knowing())
+    states = [mine.carry_out(found(name)).state for name in ("e1", "e2")]
+    assert [state and state.order.config_map for state in states] == [CHANGE.undone, CHANGE.undone]
+    assert NOT_KNOWN not in capsys.readouterr().out
+
+
+def test_where_no_node_is_to_be_reverted_the_rollback_that_restores_it_is_named(
+    journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = found("e1")
+    nothing = replace(nothing, order=replace(nothing.order, nodes={}, waves=(), transactions={}))
+    assert terminal(tmp_path, Knowing()).carry_out(nothing).state is None
+    assert "is still to be restored: `rollout rollback r9`" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("change", "known"), [(CHANGE, False), (None, True)])
+def test_of_a_run_of_another_version_the_plan_shows_whether_it_has_one(
+    change: ConfigMapChange | None,
+    known: bool,
+    journals: list[Journal],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    terminal(tmp_path, Knowing(change, readable=False)).carry_out(found("e1"))
+    assert (NOT_KNOWN not in capsys.readouterr().out) is known

@@ -103,6 +103,20 @@ def test_it_is_planned_written_and_restored_whatever_dies_in_between(whole: Site
     done(whole, "rollback", where(whole)["run"], "--yes")
     assert (text(whole), whole.is_new("small-001")) == (old, False)
 
+    # The nodes have the change, the ConfigMap has not: a plan without nodes writes it, and has a rollback of its own.
+    done(whole, *APPLY)
+    changed = where(whole)["run"]
+    overwrite(whole, old)
+    planned = done(whole, "plan", "--cluster", "small", "--out", "q.json", "--exit-code", code=10)
+    assert "0 nodes to change, 2 as wanted" in planned.out
+    assert "apply it: rollout apply q.json" in planned.out
+    assert "written, and read back" in done(whole, "apply", "q.json", "--yes").out
+    assert text(whole) == new
+    done(whole, "rollback", where(whole)["run"], "--yes")
+    assert (text(whole), whole.is_new("small-001")) == (old, True)
+    done(whole, "rollback", changed, "--yes")
+    assert (text(whole), whole.is_new("small-001")) == (old, False)
+
     # An emergency asks no API server. What it leaves pending, `recover` does.
     done(whole, *APPLY)
     rescue = done(whole, "rollback", "--cluster", "small", "--emergency", "--yes", code=4)

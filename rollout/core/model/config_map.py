@@ -52,10 +52,14 @@ class ConfigMapOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapStanding:
-    """``sent``: a write may have been sent, from before the first one on. ``asked``: its answer is outstanding."""
+    """``sent``: a write may have been sent, from before the first one on. ``asked``: its answer is outstanding.
+
+    ``restores``: the old text was asked for last, by a rollback or by a run that halted.
+    """
 
     sent: bool = False
     asked: bool = False
+    restores: bool = False
     outcome: ConfigMapOutcome | None = None
     reference: str = ""
     message: str = ""

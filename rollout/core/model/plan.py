@@ -303,6 +303,11 @@ class Plan:
     wanted: tuple[WantedSetting, ...] = ()  # in order of precedence; (): its version did not record it
 
     @property
+    def has_work(self) -> bool:
+        """Whether a run of it changes anything: a node, or the ConfigMap for those that join later."""
+        return bool(self.nodes) or self.config_map is not None
+
+    @property
     def left_out(self) -> tuple[ExcludedNode, ...]:
         """Nodes that could not be read or planned although they were selected."""
         return tuple(entry for entry in self.left if entry.standing in (Standing.REFUSED, Standing.UNREACHABLE))

@@ -51,7 +51,7 @@ def plan_markdown(plan: Plan, digest: str, file: str = "") -> str:
         shown += 1
         whole += block == with_diffs
     blocks += ["\n".join(_config_map(plan.config_map))] if plan.config_map else []
-    changes = ("", "#### Changes", "", *blocks, *_cut(len(found), shown, whole, file)) if found else ()
+    changes = ("", "#### Changes", "", *blocks, *_cut(len(found), shown, whole, file)) if found or blocks else ()
     return "\n".join((summary, *changes, rest)) + "\n"
 
 

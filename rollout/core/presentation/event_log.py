@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rollout.core.model.approvals import USED
-from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
+from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome, ConfigMapStanding
 from rollout.core.model.plan import Wave
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.summary import WITH_OTHERS, rehearsed
@@ -90,7 +90,7 @@ class EventLog:
             case FleetRead() if event.left:
                 yield LogLine(f"no longer in the inventory: {printable(fold(event.left), 300)}")
             case ConfigMapRead() if (change := after.order.config_map) is not None:
-                yield _config_map(event, change, after.order.goal)
+                yield _config_map(event, change, after.config_map)
             case Answered(trigger=Trigger.DRAINING):
                 # Once for each node with pods that terminate more slowly than their time limit.
                 why = extended(after, event.node)
@@ -240,8 +240,8 @@ def has_changed(state: RunState, wave: Wave) -> bool:
     return any(state.nodes[name].state is NodeState.CONFIRMED for name in wave.nodes)
 
 
-def _config_map(event: ConfigMapRead, change: ConfigMapChange, goal: Goal) -> LogLine:
-    done = "restored" if goal is Goal.REVERT else "written"
+def _config_map(event: ConfigMapRead, change: ConfigMapChange, standing: ConfigMapStanding) -> LogLine:
+    done = "restored" if standing.restores else "written"
     title = printable(change.title, 200)
     if event.outcome is ConfigMapOutcome.WRITTEN:
         return LogLine(f"{title}: {done}, and read back", Tone.GOOD)

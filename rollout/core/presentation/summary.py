@@ -134,9 +134,9 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class ShownConfigMap:
-    """A ConfigMap that the run writes, or a rollback restores. ``outcome``: as it was read then; ``None``: not yet.
+    """A ConfigMap that the run writes, or a rollback or a halted run restores. ``outcome``: as it was read then; ``None``: not yet.
 
-    ``pending``: it is still to be written or restored.
+    ``pending``: it is still to be written or restored. ``sent``: it was asked for. ``restores``: it is, or was last, to have its old text.
     """
 
     namespace: str
@@ -146,6 +146,8 @@ class ShownConfigMap:
     reference: str
     message: str
     pending: bool
+    sent: bool
+    restores: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,13 +263,14 @@ def summarize(state: RunState) -> Summary:
 
 
 def shown_config_map(state: RunState) -> ShownConfigMap | None:
-    """``None``: the run has none, or has not come to it."""
+    """``None``: the run has none, or has not come to it yet."""
     change, found = state.order.config_map, state.config_map
-    if change is None or not (found.sent or (state.owes_config_map and state.phase is Phase.ENDED)):
+    if change is None or state.ending is Ending.PREFLIGHT or not (found.sent or state.phase is Phase.ENDED):
         return None
     return ShownConfigMap(
-        change.namespace, change.name, change.key, found.outcome, found.reference, found.message, state.owes_config_map
-    )
+        change.namespace, change.name, change.key, found.outcome, found.reference, found.message, state.owes_config_map,
+        found.sent, restores=found.restores or state.order.goal is Goal.REVERT,
+    )  # fmt: skip
 
 
 def _need_force(state: RunState) -> dict[str, str]:

@@ -131,7 +131,7 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
     for left in summary.left_out:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
     if summary.config_map is not None:
-        yield from config_map_lines(summary.config_map, summary)
+        yield from config_map_lines(summary.config_map, summary, after)
     if changes := still_pending(summary.pending_recovery.changes, after):
         yield f"  pending recovery (the change is still to be applied or reverted there): {changes}"
     if cordons := still_pending(summary.pending_recovery.cordons, after):
@@ -153,30 +153,36 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
         yield f"      to remove it, once the node allows it: rollout cluster unlock --cluster {summary.cluster} --reason …"
 
 
-def config_map_lines(found: ShownConfigMap, summary: Summary) -> Iterator[str]:
-    """What became of the run's ConfigMap, and what does the rest."""
+def config_map_lines(found: ShownConfigMap, summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterator[str]:
+    """What became of the run's ConfigMap, and what does the rest: nothing where another run has followed."""
     title = f"ConfigMap {printable(f'{found.namespace}/{found.name}', 200)}"
-    done = "restored" if summary.goal is Goal.REVERT else "written"
-    if found.outcome is ConfigMapOutcome.WRITTEN:
-        yield f"  {title}: {done}, and read back"
-        if summary.goal is Goal.APPLY and summary.halt is not None:
-            yield f"      nodes that join get these settings; `rollout rollback {summary.run}` restores it"
-        return
+    applies, done = summary.goal is Goal.APPLY, "restored" if found.restores else "written"
     reference = f" [{found.reference}]" if found.reference else ""
-    if not found.pending:
-        yield f"  {title}: not {done}: {printable(found.message, 700)}{reference}"
+    why = f": {printable(found.message, 700)}{reference}" if found.message else ""
+    undo = () if after.is_superseded else (f"      to restore it: rollout rollback {summary.run}",)
+    if not found.sent and applies:
+        yield f"  {title}: not written: this run did not come to it"
+    elif found.outcome is ConfigMapOutcome.WRITTEN:
+        yield f"  {title}: {done}, and read back"
+        if applies and not found.restores and summary.halt is not None:
+            yield "      nodes that join get these settings"
+            yield from undo
+    elif not found.pending:
+        yield f"  {title}: not {done}{why}"
     elif summary.ending is None:
-        yield f"  {title}: being {done}"
+        yield f"  {title}: asked for the {'old' if found.restores else 'new'} text, no answer yet"
+    elif applies and not found.restores and summary.ending is not Ending.DONE:
+        yield f"  pending recovery ({title} may have the new text: the run ended after it had asked to write it){why}"
+        if not after.is_superseded:
+            yield f"      to write it: rollout resume {summary.run}"
+        yield from undo
     else:
-        why = f": {printable(found.message, 400)}{reference}" if found.message else ""
-        if summary.goal is Goal.APPLY and summary.ending is not Ending.DONE:
-            yield f"  pending recovery ({title} may have the new text: the run ended after it had asked to write it){why}"
-            yield f"      nodes that join get these settings then; to restore it: rollout rollback {summary.run}"
-            return
-        command = "resume --recover-only" if summary.ending is Ending.DONE else "resume"
         yield f"  pending recovery ({title} is still to be {done}){why}"
-        refused = found.outcome is ConfigMapOutcome.REFUSED
-        yield f"      once the API server {'allows it' if refused else 'answers'}: rollout {command} {summary.run}"
+        ended = "resume --recover-only" if summary.ending is Ending.DONE else "resume"
+        command = "rollback" if applies and found.restores else ended
+        allows = found.outcome is ConfigMapOutcome.REFUSED
+        if not after.is_superseded:
+            yield f"      once the API server {'allows it' if allows else 'answers'}: rollout {command} {summary.run}"
 
 
 def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:

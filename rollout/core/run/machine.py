@@ -347,7 +347,13 @@ def _lifted(builder: StateBuilder, event: SilencesLifted) -> None:
 def _config_map_read(builder: StateBuilder, event: ConfigMapRead) -> None:
     """An answer to an earlier controller comes too late: the new one asks again."""
     if builder.state.config_map.asked:
-        standing = ConfigMapStanding(sent=True, outcome=event.outcome, reference=event.reference, message=event.message)
+        standing = replace(
+            builder.state.config_map,
+            asked=False,
+            outcome=event.outcome,
+            reference=event.reference,
+            message=event.message,
+        )
         builder.set(config_map=standing)
 
 

@@ -23,6 +23,7 @@ from rollout.core.run.state_builder import (
     open_wave,
     patience,
     put_config_map,
+    restore_config_map,
     transition,
 )
 from rollout.core.run.transitions import ANOTHER_MACHINE, Decision
@@ -65,7 +66,7 @@ def releases(builder: StateBuilder) -> None:
 
 def _revert_the_healthy(builder: StateBuilder, allowed: int) -> int:
     """A rehearsal keeps the limits of a change: only a real revert may exceed them."""
-    if allowed <= 0 or builder.state.waits or _is_interrupted(builder):
+    if allowed <= 0 or builder.state.waits or _is_interrupted(builder) or not _is_config_map_as_before(builder):
         return 0
     healthy = builder.nodes.listed(NodeList.MARKED)
     rehearsing = healthy & builder.nodes.listed(NodeList.REHEARSING)
@@ -274,7 +275,15 @@ def _check_for_room(builder: StateBuilder, waiting: Nodes) -> None:
         )
 
 
+def _is_config_map_as_before(builder: StateBuilder) -> bool:
+    """Whether healthy nodes may be reverted: a halted run first restores the ConfigMap, as a rollback does. It is written by a run that ends as done, and by no other."""
+    halt = builder.state.halt
+    halted = halt is not None and halt.ending is Ending.HALTED
+    return not halted or builder.state.order.goal is Goal.REVERT or restore_config_map(builder)
+
+
 def _halting(builder: StateBuilder) -> None:
+    _is_config_map_as_before(builder)  # asked also where no node is reverted
     ending = builder.state.halt.ending if builder.state.halt else Ending.DONE
     waits = builder.nodes.count(Count.BUSY) or (builder.nodes.count(Count.MARKED) and not _is_interrupted(builder))
     if ending in (Ending.CLAIMED, Ending.PREFLIGHT) or not waits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout.core.model.config_map import ConfigMapStanding
+from rollout.core.model.config_map import ConfigMapChange, ConfigMapStanding
 from rollout.core.model.fleet_changes import FewerNodes
 from rollout.core.run import drains, postponed
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, PutConfigMap
@@ -243,10 +243,20 @@ def lift_silences(builder: StateBuilder) -> None:
 
 def put_config_map(builder: StateBuilder) -> bool:
     """Ask for the run's ConfigMap, once for each controller. Returns whether nothing is outstanding."""
-    change, standing = builder.state.order.config_map, builder.state.config_map
+    return _put(builder, builder.state.order.config_map, restores=builder.state.order.goal is Goal.REVERT)
+
+
+def restore_config_map(builder: StateBuilder) -> bool:
+    """Ask for the old text where a run that halts may have written the new one. Returns whether nothing is outstanding."""
+    change = builder.state.order.config_map if builder.state.config_map.sent else None
+    return _put(builder, change.undone if change is not None else None, restores=True)
+
+
+def _put(builder: StateBuilder, change: ConfigMapChange | None, *, restores: bool) -> bool:
+    standing = builder.state.config_map
     if change is None or standing.outcome is not None:
         return True
     if not standing.asked:
-        builder.set(config_map=ConfigMapStanding(sent=True, asked=True))
-        builder.commands.append(PutConfigMap(change, void=builder.state.order.goal is Goal.REVERT))
+        builder.set(config_map=ConfigMapStanding(sent=True, asked=True, restores=restores))
+        builder.commands.append(PutConfigMap(change, void=restores))
     return False

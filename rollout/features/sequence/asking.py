@@ -344,7 +344,7 @@ def cluster_states(journal: Journal, plans: Mapping[str, Plan]) -> Mapping[str, 
 
 
 def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
-    if not plan.nodes:
+    if not plan.has_work:
         return SequencedCluster(ClusterProgress.DONE, 0, left=bool(left_out(plan)))
     digest = plan_codec.digest(plan)
     mine = (

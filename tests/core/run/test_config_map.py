@@ -9,9 +9,9 @@ import pytest
 from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
 from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.summary import exit_code, summarize
-from rollout.core.presentation.summary_text import summary_lines
+from rollout.core.presentation.summary_text import Afterwards, summary_lines
 from rollout.core.run.commands import Command, PutConfigMap
-from rollout.core.run.events import AbortAsked
+from rollout.core.run.events import AbortAsked, InterruptAsked
 from rollout.core.run.retries import resume_has_work
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
 from tests.orders import make_order
@@ -52,7 +52,7 @@ def test_a_run_that_halts_does_not_write_it() -> None:
     game.sicken("a-2", "a-3")
     state = game.run()
     assert (state.ending, game.config_map, state.config_map.sent) == (Ending.HALTED, "old", False)
-    assert "ConfigMap" not in shown(state)
+    assert "ConfigMap kube-system/kubelet-config: not written: this run did not come to it" in shown(state)
 
 
 def test_what_others_have_changed_is_reported_and_is_no_pending_recovery() -> None:
@@ -88,20 +88,105 @@ def test_a_controller_that_dies_after_it_has_asked_leaves_it_to_the_next_one(goa
     assert (state.ending, state.config_map.outcome) == (Ending.DONE, ConfigMapOutcome.WRITTEN)
 
 
-def test_a_run_that_halts_after_it_has_asked_says_that_a_rollback_restores_it() -> None:
-    """The next controller is told to abort: its nodes are reverted, and the ConfigMap has the new text."""
-    game = play()
+def resumed_after_the_request(game: Play) -> None:
+    """The controller died after it had asked. The next one reads the nodes, and has not asked yet."""
     game.run(until=asked)
     game.crash_and_resume()
+
+
+def abort(game: Play, revert: RevertScope) -> RunState:
+    game.feed(AbortAsked(game.now, "me", "bad", 1, revert))
+    return game.go_on()
+
+
+@pytest.mark.parametrize("revert", RevertScope)
+def test_a_run_that_halts_after_it_has_asked_restores_it(revert: RevertScope) -> None:
+    """It is written by a run that ends as done, and by no other: a node that joins gets no setting that the run has reverted."""
+    game = play()
+    resumed_after_the_request(game)
+    state = abort(game, revert)
+    assert (state.ending, exit_code(state), game.config_map) == (Ending.HALTED, 3, "old")
+    text = shown(state)
+    assert "ConfigMap kube-system/kubelet-config: restored, and read back" in text
+    assert "pending recovery (ConfigMap" not in text
+    assert summarize(state).can_roll_back is (revert is not RevertScope.RUN)
+    assert game.replay() == state
+
+
+def test_it_is_restored_before_healthy_nodes_are_reverted() -> None:
+    game = play()
+    resumed_after_the_request(game)
     game.feed(AbortAsked(game.now, "me", "bad", 1, RevertScope.RUN))
+    state = game.go_on(until=asked)
+    assert {record.state for record in state.nodes.values()} == {NodeState.CONFIRMED}
+    state = game.go_on(until=lambda state: not asked(state))
+    assert game.config_map == "old"
+    assert NodeState.REVERTED not in {record.state for record in state.nodes.values()}
+    assert {record.state for record in game.go_on().nodes.values()} == {NodeState.REVERTED}
+
+
+def test_a_controller_that_dies_while_it_restores_it_leaves_that_to_the_next_one() -> None:
+    game = play()
+    resumed_after_the_request(game)
+    game.config_map = None
+    game.feed(AbortAsked(game.now, "me", "bad", 1, RevertScope.RUN))
+    game.go_on(until=asked)
+    game.config_map = "new"
+    game.crash_and_resume()
     state = game.go_on()
-    assert (state.ending, game.config_map) == (Ending.HALTED, "new")
+    assert (state.ending, game.config_map) == (Ending.HALTED, "old")
+
+
+def test_without_an_answer_a_halted_run_reverts_its_nodes_and_a_rollback_restores_it() -> None:
+    game = play()
+    resumed_after_the_request(game)
+    game.config_map = None
+    state = abort(game, RevertScope.RUN)
     assert {record.state for record in state.nodes.values()} == {NodeState.REVERTED}
     text = shown(state)
-    assert "ConfigMap kube-system/kubelet-config may have the new text" in text
-    assert "to restore it: rollout rollback r1" in text
-    assert "still to be written" not in text
+    assert "pending recovery (ConfigMap kube-system/kubelet-config is still to be restored): no answer [away]" in text
+    assert "once the API server answers: rollout rollback r1" in text
     assert summarize(state).can_roll_back
+    assert "once the API server" not in "\n".join(summary_lines(summarize(state), Afterwards(followed_by="r2")))
+
+
+def test_what_others_have_changed_a_halted_run_leaves_to_them() -> None:
+    game = play()
+    resumed_after_the_request(game)
+    game.config_map = "theirs"
+    state = abort(game, RevertScope.RUN)
+    assert (game.config_map, state.owes_config_map) == ("theirs", False)
+    assert "ConfigMap kube-system/kubelet-config: not restored: others did [config-map-changed]" in shown(state)
+
+
+def test_a_resume_of_the_halted_run_writes_it_after_the_last_soak() -> None:
+    game = play()
+    resumed_after_the_request(game)
+    abort(game, RevertScope.NODE)
+    game.crash_and_resume()
+    state = game.go_on()
+    assert (state.ending, exit_code(state), game.config_map) == (Ending.DONE, 0, "new")
+
+
+def test_of_an_interrupted_run_it_is_not_known_and_both_ways_are_named() -> None:
+    """Its nodes keep their change, and nobody has decided against it."""
+    game = play()
+    resumed_after_the_request(game)
+    game.feed(InterruptAsked(game.now))
+    state = game.go_on()
+    assert (state.ending, game.config_map) == (Ending.INTERRUPTED, "new")
+    text = shown(state)
+    assert "ConfigMap kube-system/kubelet-config may have the new text" in text
+    assert "to write it: rollout resume r1" in text
+    assert "to restore it: rollout rollback r1" in text
+
+
+def test_an_answer_that_is_outstanding_is_said_so_whoever_looks() -> None:
+    assert "ConfigMap kube-system/kubelet-config: asked for the new text, no answer yet" in shown(
+        play().run(until=asked)
+    )
+    back = play(Goal.REVERT, CHANGE.undone).run(until=asked)
+    assert "ConfigMap kube-system/kubelet-config: asked for the old text, no answer yet" in shown(back)
 
 
 def test_a_rollback_restores_it_before_it_reverts_a_node() -> None:
