@@ -210,7 +210,7 @@ def test_a_rollback_after_such_an_upgrade_restores_it_and_says_what_the_new_one_
     found = upgraded(NEW)
     answer = done(found, OLDER.undone, void=True)
     assert (answer.outcome, answer.reference) == (ConfigMapOutcome.CHANGED, "config-map-renamed")
-    assert "it is restored" in answer.message
+    assert "it is restored, but kubeadm reads kubelet-config now" in answer.message
     assert "serializeImagePulls: true → false" in answer.message
     assert (found.writes, found.text) == ([KUBELET], NEW)
 
