@@ -151,8 +151,8 @@ incidents: setup ## the three incidents on a real node with a real kubelet 1.20.
 	tests/kubelet/real_runtimes/get-runtimes.sh $(CACHE)
 	$(BIN)/python -m tests.incidents $(if $(ONLY),--only $(ONLY))
 
-healthy-log: setup ## records the log of a healthy kubelet 1.20.2, on which diagnose must find nothing (root; after make incidents)
-	$(BIN)/python -m tests.incidents.healthy
+healthy-log: setup ## an hour of a healthy kubelet 1.20.2, in whose log diagnose must find nothing; writes results/healthy.md (root; after make incidents; MINUTES=60, V=4, LOG=file.gz keeps it)
+	$(BIN)/python -m tests.incidents.healthy --minutes $(or $(MINUTES),60) --verbosity $(or $(V),4) $(if $(LOG),--log $(LOG))
 
 test-apiserver: setup ## the gates on a real kube-apiserver (first builds it, 7 minutes: golang-go, etcd-server; RECORD=1 records)
 	tests/adapters/kubernetes/build-apiserver.sh $(CACHE)

@@ -42,7 +42,7 @@ def test_a_healthy_cluster_has_no_finding_and_everything_is_read(few: Site) -> N
     read = [
         line.removeprefix("read: ").rpartition(": ")[0] for line in done.out.splitlines() if line.startswith("read: ")
     ]
-    assert read == ["pods of the API server", "events of the API server", f"journals of {NODES}"]
+    assert read == [*(f"{each}s of the API server" for each in ("pod", "event", "node")), f"journals of {NODES}"]
 
 
 def test_a_pod_that_waits_for_an_image_is_found_by_its_status_and_events(few: Site) -> None:
@@ -65,7 +65,7 @@ def test_the_journal_of_a_runtime_is_read(few: Site) -> None:
     few.fault("small-061", pulls.PULLING)
     done = few.rollout("diagnose", "--cluster", "small", "--limit", "small-061")
     assert done.code == 0, done.all
-    assert "not read: pods and events of the API server: the inventory has no kubeconfig" in done.out
+    assert "not read: nodes, pods and events of the API server: the inventory has no kubeconfig" in done.out
     assert "read: journals of small-061: " in done.out
     assert pulls.IMAGE not in done.out
 
@@ -78,6 +78,7 @@ def test_an_api_server_that_forbids_is_named_and_the_rest_goes_on(few: Site) -> 
     assert told == [
         ("pods of the API server", "pods is forbidden"),
         ("events of the API server", "events is forbidden"),
+        ("nodes of the API server", "nodes is forbidden"),
     ]
     assert all("kubectl get" in str(each["fetchNext"]) for each in found["notRead"])
 
@@ -93,7 +94,7 @@ def test_nodes_that_do_not_answer_are_named(few: Site) -> None:
     code, found = diagnose(few, limit="small-001")
     assert code == 4, "nothing could be read"
     assert [each["what"] for each in found["notRead"]] == [
-        "configuration and journal", "pods of the API server", "events of the API server",
+        "configuration and journal", *(f"{each}s of the API server" for each in ("pod", "event", "node")),
     ]  # fmt: skip
 
 

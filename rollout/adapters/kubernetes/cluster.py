@@ -85,6 +85,19 @@ class KubernetesCluster:
         query = {"fieldSelector": field} if field else {}
         return self._pages(f"/api/v1{_in_namespace(pod)}/pods", query, time.monotonic() + LIST_SECONDS)
 
+    def node_documents(self, nodes: Collection[str]) -> Iterator[Any]:
+        """Nodes as the API has them; of a few each by its name, else all, page by page. One that the API does not have is left out."""
+        until = time.monotonic() + LIST_SECONDS
+        if len(nodes) > FEW_NODES:
+            yield from self._pages("/api/v1/nodes", {}, until)
+            return
+        for node in nodes:
+            try:
+                yield self._client.get(f"/api/v1/nodes/{quote(node, safe='')}", _left(until))
+            except RemoteError as error:
+                if error.reference != "not-found":
+                    raise
+
     def _every(self, path: str, query: Mapping[str, str], made: Callable[[Any], T]) -> list[T]:
         """A list in pages; when its pages expire midway it is restarted once."""
         until = time.monotonic() + LIST_SECONDS

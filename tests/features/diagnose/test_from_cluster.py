@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from rollout.features.diagnose.asking.from_cluster import (
     read_api,
     read_journals,
 )
+from rollout.features.diagnose.rules.facts import Kind
 from rollout.features.diagnose.rules.finding import Finding, ProposalTarget
 from rollout.features.diagnose.rules.node_journals import journal_of
 from rollout.features.diagnose.rules.pod_status import pod_facts
@@ -40,6 +41,8 @@ class State:
     every: list[Mapping[str, Any]] = field(default_factory=list)
     until: int | None = None
     asked: list[tuple[str, str]] = field(default_factory=list)
+    nodes: list[Mapping[str, Any]] = field(default_factory=list)
+    nodes_asked: tuple[str, ...] = ()
 
     def events(self, pod: str) -> Iterator[Mapping[str, Any]]:
         yield from self.every[: self.until]
@@ -49,6 +52,10 @@ class State:
     def pod_documents(self, node: str, pod: str) -> Iterator[Mapping[str, Any]]:
         self.asked.append((node, pod))
         yield from ()
+
+    def node_documents(self, nodes: Collection[str]) -> Iterator[Mapping[str, Any]]:
+        self.nodes_asked = tuple(nodes)
+        yield from (document for document in self.nodes if document["metadata"]["name"] in nodes)
 
 
 def failed(number: int, node: str = NODE) -> dict[str, Any]:
@@ -60,13 +67,43 @@ def test_a_refused_list_is_named_with_what_to_fetch() -> None:
     (missing,) = found.not_read
     assert (missing.what, missing.why) == ("events of the API server", f"{FORBIDDEN.message} [forbidden]")
     assert missing.fetch_next.startswith("kubectl get events -A -o json")
-    assert [reading.file for reading in found.readings] == ["pods of the API server"]
+    assert [reading.file for reading in found.readings] == ["pods of the API server", "nodes of the API server"]
 
 
 def test_what_was_read_of_a_list_before_the_refusal_counts() -> None:
     found = read_api(State([failed(1), failed(2)], until=1), [NODE], "")
     assert [missing.what for missing in found.not_read] == ["the rest of the events of the API server"]
     assert (len(found.facts), found.readings[1].read) == (1, 1)
+
+
+def not_ready(name: str) -> dict[str, Any]:
+    condition = {
+        "type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "container runtime is down",
+        "lastHeartbeatTime": f"{BEGIN:%Y-%m-%dT%H:%M:%SZ}",
+    }  # fmt: skip
+    info = {"kubeletVersion": "v1.31.2", "containerRuntimeVersion": "containerd://1.7.20"}
+    return {"metadata": {"name": name}, "status": {"conditions": [condition], "nodeInfo": info}}
+
+
+def test_nodes_of_the_api_show_what_their_kubelets_say() -> None:
+    state = State([failed(1)], nodes=[not_ready(NODE), not_ready("tess-node-0009")])
+    found = read_api(state, [NODE], "")
+    assert {fact.kind for fact in found.facts if fact.where.file == "nodes of the API server"} == {
+        Kind.TROUBLE,
+        Kind.VERSION,
+    }
+    assert {fact.node for fact in found.facts} == {NODE}
+    symptoms = Symptoms(fleet(inventory(1), {}), (), found, BEGIN.timestamp())
+    down = next(
+        each for each in diagnose_cluster(symptoms, ProposalTarget("rno")).findings if each.id == "runtime-down"
+    )
+    assert down.nodes == (NODE,)
+
+
+def test_of_one_pod_its_own_node_is_asked_for() -> None:
+    state = State([failed(1), failed(2, "tess-node-0009")])
+    read_api(state, [NODE], "shop/web-2")
+    assert state.nodes_asked == ("tess-node-0009",)
 
 
 def test_events_of_other_nodes_are_left_out_and_those_of_one_pod_are_not() -> None:

@@ -3,6 +3,8 @@
 // Usage: pods-cri SOCKET STALLED; STALLED is a folder: a pull from registry R waits while the file STALLED/R is there.
 // Usage: pods-cri pull SOCKET IMAGE SECONDS; one pull through any runtime, with a deadline.
 //
+// It tells on standard output when a container starts and ends, and when a preStop hook begins and ends.
+//
 // A container with the environment variable STOP_SECONDS needs that long to stop, but never longer than its grace period.
 package main
 
@@ -75,9 +77,9 @@ func (r *runtime) RunPodSandbox(_ context.Context, request *cri.RunPodSandboxReq
 func (r *runtime) StopPodSandbox(_ context.Context, request *cri.StopPodSandboxRequest) (*cri.StopPodSandboxResponse, error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	for _, each := range r.containers {
+	for id, each := range r.containers {
 		if each.sandbox == request.PodSandboxId {
-			each.end()
+			each.end(id)
 		}
 	}
 	if found := r.sandboxes[request.PodSandboxId]; found != nil {
@@ -165,11 +167,13 @@ func (r *runtime) StartContainer(_ context.Context, request *cri.StartContainerR
 		return nil, err
 	}
 	found.state, found.started = cri.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
+	fmt.Println("container started", request.ContainerId)
 	return &cri.StartContainerResponse{}, nil
 }
 
-func (c *container) end() {
+func (c *container) end(id string) {
 	if c.state == cri.ContainerState_CONTAINER_RUNNING {
+		fmt.Println("container ended", id)
 		c.state, c.finished = cri.ContainerState_CONTAINER_EXITED, time.Now().UnixNano()
 	}
 }
@@ -206,7 +210,7 @@ func (r *runtime) StopContainer(ctx context.Context, request *cri.StopContainerR
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	found.end()
+	found.end(request.ContainerId)
 	return &cri.StopContainerResponse{}, nil
 }
 
@@ -263,6 +267,8 @@ func (r *runtime) ExecSync(ctx context.Context, request *cri.ExecSyncRequest) (*
 	}
 	if len(request.Cmd) == 2 && request.Cmd[0] == "sleep" {
 		seconds, _ := strconv.ParseFloat(request.Cmd[1], 64)
+		fmt.Println("hook begins", request.ContainerId)
+		defer fmt.Println("hook ended", request.ContainerId)
 		select {
 		case <-time.After(time.Duration(seconds * float64(time.Second))):
 		case <-ctx.Done():

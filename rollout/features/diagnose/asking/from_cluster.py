@@ -38,6 +38,7 @@ from rollout.features.diagnose.rules.node_journals import (
     unread_journal,
     with_log,
 )
+from rollout.features.diagnose.rules.node_status import node_facts
 from rollout.features.diagnose.rules.not_in_force import not_in_force
 from rollout.features.diagnose.rules.pod_status import pod_facts
 from rollout.features.diagnose.rules.reading import FileReading
@@ -63,11 +64,13 @@ Documents = Iterator[Mapping[str, Any]]
 
 
 class ClusterState(Protocol):
-    """Pods and events of an API server as it has them, page by page. ``RemoteError`` where a page is refused."""
+    """Nodes, pods and events of an API server as it has them, page by page. ``RemoteError`` where a page is refused."""
 
     def events(self, pod: str) -> Documents: ...
 
     def pod_documents(self, node: str, pod: str) -> Documents: ...
+
+    def node_documents(self, nodes: Collection[str]) -> Documents: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +145,21 @@ def read_journals(
 
 
 def read_api(state: ClusterState | None, nodes: Collection[str], pod: str) -> FromApi:
-    """Pods on these nodes and events about them; with ``pod`` only its own. ``None``: no kubeconfig is set."""
+    """These nodes, pods on them and events about them; with ``pod`` only its own, and its node. ``None``: no kubeconfig is set."""
     if state is None:
         return FromApi(not_read=(_not_set(),))
     alone = [(node, "") for node in nodes] if len(nodes) <= FEW_NODES else [("", "")]
     pods = chain.from_iterable(state.pod_documents(*which) for which in ([("", pod)] if pod else alone))
-    readings = FileReading("pods of the API server", unit="pod"), FileReading("events of the API server", unit="event")
+    readings = [FileReading(f"{unit}s of the API server", unit=unit) for unit in ("pod", "event", "node")]
     facts: list[Fact] = []
     missing = [
         *_taken(pods, pod_facts, readings[0], facts, f"kubectl get pods {_where(pod)} -o json; it shows which pods wait"),
         *_taken(state.events(pod), event_facts, readings[1], facts, f"kubectl get events {_where(pod)} -o json, and --events FILE"),
     ]  # fmt: skip
+    asked = sorted({fact.node for fact in facts if fact["pod"] == pod and fact.node}) if pod else sorted(nodes)
+    missing += _taken(
+        state.node_documents(asked), node_facts, readings[2], facts, "kubectl get nodes -o json, and --events FILE"
+    )
     here, refused = frozenset(nodes), {each.what for each in missing}
     return FromApi(
         tuple(fact for fact in facts if pod or not fact.node or fact.node in here),
@@ -181,7 +188,8 @@ def _taken(
 
 def _not_set() -> NotRead:
     why = "the inventory has no kubeconfig, and --kubeconfig is not given"
-    return NotRead("pods and events of the API server", (), why, "kubectl get events -A -o json, and --events FILE")
+    fetch = "kubectl get nodes,pods,events -A -o json, and --events FILE"
+    return NotRead("nodes, pods and events of the API server", (), why, fetch)
 
 
 # Everything together.

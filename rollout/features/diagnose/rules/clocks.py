@@ -23,7 +23,8 @@ Key = tuple[str, ...]
 def named(facts: Facts) -> Facts:
     """The facts with the node of their pod, where its arrival or the pod itself names it; else with that of their file.
 
-    A file is of one node if its lines name one and no other. If they name none, the events of their pods may.
+    A file is of one node if its lines name one and no other, and no process of it is of two. If they name none, the events of their
+    pods may.
     """
     placed = {(fact.clock, fact["pod"]): fact.node for fact in facts.of(Kind.PLACED, Kind.CREATED) if fact.node}
     facts = facts.replaced(
@@ -39,8 +40,10 @@ def named(facts: Facts) -> Facts:
         elif not fact.clock.startswith(AGES):
             by_file[fact.where.file].update({fact.node} - {""})
             pods[fact.where.file].add(fact["pod"])
-    own = {}
+    own, mixed = {}, {fact.where.file for fact in facts.of(Kind.OVERLAP)}
     for file, names in by_file.items():
+        if file in mixed:
+            continue
         known = names or set[str]().union(*(by_pod.get(pod, set()) for pod in pods[file] if pod))
         if len(known) == 1:
             own[file] = next(iter(known))

@@ -27,10 +27,12 @@ from rollout.features.diagnose.rules.reading import FileReading
 from rollout.features.diagnose.rules.repeated import repeated_findings
 from rollout.features.diagnose.rules.slow_pulls import slow_findings
 from rollout.features.diagnose.rules.staying_pods import staying_findings
+from rollout.features.diagnose.rules.unconfigured_containers import config_findings
 from rollout.kubelet import versions
 
 IDS = (
     "cgroup-v1-refused",
+    "container-config-error",
     "container-definition-changed",
     "container-name-reserved",
     "container-not-killed",
@@ -139,6 +141,7 @@ def _findings(here: Facts, target: ProposalTarget) -> tuple[Finding, ...]:
         *ending_findings(here, target),
         *start_findings(here, target),
         *repeated_findings(here),
+        *config_findings(here),
         *staying_findings(here, target),
     )
     return tuple(with_defects(found, here))
@@ -155,10 +158,16 @@ def _of_several_nodes(findings: Iterable[Finding], facts: Facts) -> Iterator[Fin
     names: dict[str, set[str]] = defaultdict(set)
     for fact in facts.of(Kind.NODE):
         names[fact.where.file].add(fact.node)
+    pids = {fact.where.file: fact["pid"] for fact in facts.of(Kind.OVERLAP)}
     for finding in findings:
-        files = [where.file for where in finding.evidence if len(names.get(where.file, ())) > 1]
+        files = [where.file for where in finding.evidence if len(names.get(where.file, ())) > 1 or where.file in pids]
         if finding.confidence is Confidence.CERTAIN and files and not all(finding.nodes or ("",)):
-            told = f"of which node each of these lines is: {files[0]} has lines of {counted(len(names[files[0]]), 'node')}, and these do not name theirs"
+            several = (
+                f"has lines of {counted(len(names[files[0]]), 'node')}"
+                if len(names.get(files[0], ())) > 1
+                else f"has lines of several nodes, because those of process {pids[files[0]]} overlap in time"
+            )
+            told = f"of which node each of these lines is: {files[0]} {several}, and these do not name theirs"
             yield replace(
                 finding,
                 confidence=Confidence.LIKELY,

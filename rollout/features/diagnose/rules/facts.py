@@ -64,9 +64,11 @@ class Kind(StrEnum):
     DIED = auto()  # pod, id: the kubelet saw that a container had ended
     NAMED = auto()  # pod, container, id: which container an id is
     TROUBLE = auto()  # id, of, pod, cid (container), by, away, key, backoff: the kubelet cannot go on, see ``troubles``
+    UNCONFIGURED = auto()  # pod, container, error, by: a container cannot be created for want of its configuration
     UNMOUNTED = auto()  # of, unique, holder (its pod's uid): a volume that the kubelet unmounted
     STOP_ASKED = auto()  # id, grace, by (the scheme of its ids): the runtime was asked to stop a container
     WAIT_ENDED = auto()  # id, error: the runtime no longer waits for the end of a container
+    OVERLAP = auto()  # pid: one number of a process is of several nodes, by the times of its lines
     LAST = auto()  # the last line of a log, whatever it says: until then the log shows what has not happened
     PLEG = auto()  # elapsed, threshold
     CGROUP_V1 = auto()  # error
@@ -138,7 +140,8 @@ class Facts:
     def add(self, fact: Fact) -> None:
         """Write-ups and merged journals repeat lines. A line has a time in microseconds, so equal lines are one."""
         kept = self.by_kind.setdefault((fact.kind, fact.of_others), deque(maxlen=self.most))
-        key = hash((fact.kind, fact.where.text, fact.node, fact["image"], fact["pod"], fact["id"], fact.at))
+        names = (fact[name] for name in ("image", "pod", "container", "id"))
+        key = hash((fact.kind, fact.where.text, fact.node, *names, fact.at))
         if key in self._seen:
             return
         if len(self._seen) >= 10 * self.most:

@@ -47,6 +47,8 @@ _OF_LOGRUS = {"error": "error", "host": "host", "version": "version", "id": "req
 """Keys of a line → fields of its fact, where the message itself has no such field."""
 _MOST_PROCESSES = 10_000
 """Processes of one file of which the nodes are remembered."""
+_MOST_PARTS = 100
+"""Logs in one file, one behind the other, of which the times are remembered."""
 _UNKNOWN = float("inf")
 _DISORDER = 1.0
 """Seconds by which a line of a process may be before the one above it: threads write them."""
@@ -76,7 +78,7 @@ class _Head:
 class LogReader:
     """Reads lines of one file in their order. ``unread``: those that are damaged behind their beginning.
 
-    ``zone``: of lines without one, in seconds. ``years``: of dates that have none. ``latest``: the last line that was taken apart.
+    ``overlap``: a line that shows that one number is of processes of several nodes. ``zone``: of lines without one, in seconds. ``years``: of dates that have none. ``latest``: the last line that was taken apart.
     """
 
     file: str
@@ -84,6 +86,9 @@ class LogReader:
     unread: UnreadLines = field(default_factory=UnreadLines)
     years: set[int] = field(default_factory=set)
     latest: Fact | None = None
+    overlap: Fact | None = None
+    _spans: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """Number of a process → the times of its lines, a span for each part of the file in which they go on; those without a node."""
     _nodes: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Number of a process → the node that it registered and the time of its last line, for lines without a node.
 
@@ -146,6 +151,9 @@ class LogReader:
             head.at = self._time(head.at, _seconds_of_day(klog))
             head.fatal = klog[1] == "F"
             head.pid, head.own = klog["pid"], klog["place"].startswith(_PLACES)
+            if not head.node and head.at is not None and self.overlap is None and self._overlaps(head.pid, head.at):
+                where = SourceLine(self.file, number, line[:LONGEST_TEXT])
+                self.overlap = Fact(Kind.OVERLAP, head.at, "", self.file, where, {"pid": head.pid})
             message = rest[klog.end() :]
             facts = list(self._message(head, number, message, line))
             if head.kubelet is not False and not facts and klog[1] == "E" and label_of(message.encode(), 0) is None:
@@ -254,6 +262,21 @@ class LogReader:
                 where,
                 {"error": error, **origin},
             )
+
+    def _overlaps(self, pid: str, at: float) -> bool:
+        """Whether a line of this process lies in the time of an earlier part of the file: one process writes its lines in order."""
+        spans = self._spans.get(pid)
+        if spans is None:
+            if len(self._spans) < _MOST_PROCESSES:
+                self._spans[pid] = [(at, at)]
+            return False
+        first, last = spans[-1]
+        if at >= last - _DISORDER:
+            spans[-1] = first, max(last, at)
+        elif len(spans) < _MOST_PARTS:
+            spans.append((at, at))
+        first, last = spans[-1]
+        return any(first < end - _DISORDER and last > begin + _DISORDER for begin, end in spans[:-1])
 
     def _of_process(self, head: _Head) -> str:
         """The node that the line's process registered; ``""``: it is not known."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from rollout.features.diagnose.rules.container_config import REASON, of_sync
 from rollout.features.diagnose.rules.facts import BareFact, Kind
 from rollout.features.diagnose.rules.pod_events import event_found, not_pulled, sandbox_image
 from rollout.features.diagnose.rules.troubles import (
@@ -280,6 +281,8 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
     yield from troubles
     if troubles:
         return
+    if REASON in error:
+        yield from of_sync(_plain_quotes(told), pod)
     match = _SYNC.search(error)
     if match is None:
         if not_asked := _NOT_ASKED.search(error):
@@ -296,7 +299,11 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
     fields = {"pod": pod, "container": match["container"]}
     image = _BACK_OFF_IMAGE.search(match["error"])
     if match["reason"] == "ImagePullBackOff":
-        yield BareFact(Kind.BACK_OFF, fields | {"image": image["image"] if image else ""})
+        name = {"image": image["image"] if image else ""}
+        yield BareFact(Kind.BACK_OFF, fields | name)
+        _, cut, failed = match["error"].partition(": ErrImagePull: ")  # from 1.32 on
+        if cut:
+            yield BareFact(Kind.PULL_FAILED, fields | name | {"error": failed.strip('\\"')})
     else:
         yield BareFact(Kind.PULL_FAILED, fields | {"image": "", "error": match["error"].strip('\\"')})
 
@@ -510,7 +517,8 @@ for _begin, _reader in _SPECIAL:
 _EVENT_WORDS = (
     "KillContainerError", "KillPodSandboxError", "reserve container name", "reserve sandbox name", "error reserving ", "low on resource",
     "ack-off pulling image ", "ulling image ", "uccessfully pulled image ", "ailed to pull image ", "definition changed", "spec hash changed",
-    "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
+    "Error: secret", "Error: configmap", "Error: couldn't find key", "runAsNonRoot", "breaks non-root policy", "Error: failed to sync",
+    "Created container", "Error: object", "Error: services", "subPath", "Error: cannot find volume", "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
 )  # fmt: skip
 _STATE_WORDS = ("pleg was last seen active", "container runtime is down", "container runtime status check", _CGROUP)
 _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
@@ -523,6 +531,7 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
         "SignatureValidationFailed",
         "InvalidImageName",
         "ErrImageNeverPull",
+        REASON,
         *_HOLDING,
         "KillContainerError",
         "KillPodSandboxError",

@@ -1,4 +1,5 @@
-"""A Node of the API as facts: why its kubelet says that it is not ready. As an object, and as ``kubectl describe`` prints it.
+"""A Node of the API as facts: why its kubelet says that it is not ready, and the versions of its programs. As an object, and as
+``kubectl describe`` prints it.
 
 The kubelet writes the message of the condition at each heartbeat, by its own checks (pkg/kubelet/nodestatus/setters.go,
 ``ReadyCondition``). Where the kubelet is silent, the control plane writes a message of its own, and that shows nothing here.
@@ -11,9 +12,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from rollout.core.text.terminal import printable
-from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, Fact, SourceLine
+from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.messages import not_ready
 from rollout.features.diagnose.rules.moments import moment
+from rollout.kubelet.defects.matching import KUBELET
+from rollout.kubelet.runtimes.known import KNOWN
 
 Document = Mapping[str, Any]
 HEARTBEAT = "lastheartbeattime"
@@ -37,6 +40,24 @@ def node_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
         at = moment(texts.get("lastHeartbeatTime", ""))
         where = SourceLine(file, number, printable(f"Node {name}: {texts.get('message', '')}", LONGEST_TEXT))
         yield from _facts(texts, at, name if isinstance(name, str) else "", where)
+    info = status.get("nodeInfo") if isinstance(status, dict) else None
+    if isinstance(name, str) and isinstance(info, dict):
+        for program, version in _programs(info):
+            where = SourceLine(file, number, printable(f"Node {name}: {program} {version}", LONGEST_TEXT))
+            yield Fact(Kind.VERSION, None, name, API_CLOCK, where, {"by": program, "version": version})
+
+
+_RUNTIMES = {known.id_scheme: known.runtime.value for known in KNOWN if known.id_scheme}
+
+
+def _programs(info: Document) -> Iterator[tuple[str, str]]:
+    """Of ``nodeInfo``: the kubelet, and the runtime by the scheme of its containers' ids, as in ``containerd://1.7.2``."""
+    kubelet, runtime = info.get("kubeletVersion"), info.get("containerRuntimeVersion")
+    if isinstance(kubelet, str):
+        yield KUBELET, kubelet
+    scheme, _, version = runtime.partition("://") if isinstance(runtime, str) else ("", "", "")
+    if scheme in _RUNTIMES and version:
+        yield _RUNTIMES[scheme], version
 
 
 def described(cells: list[str], node: str, where: SourceLine) -> Iterator[Fact]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rollout.features.diagnose.rules.container_config import of_event
 from rollout.features.diagnose.rules.facts import BareFact, Kind
 from rollout.features.diagnose.rules.troubles import runtime_call, troubles_in
 
@@ -49,6 +50,9 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
         troubles.append(away)
     yield from (BareFact(Kind.TROUBLE, {**trouble.fields, "pod": pod, "cid": ""}) for trouble in troubles)
     if troubles:
+        return
+    if reason == "Failed" and (unable := of_event(pod, container, message)) is not None:
+        yield unable
         return
     if reason == "FailedCreatePodSandBox" and (pause := sandbox_image(message)):
         yield BareFact(Kind.PULL_FAILED, about | pause)

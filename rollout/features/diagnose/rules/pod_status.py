@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rollout.core.text.terminal import printable
+from rollout.features.diagnose.rules.container_config import REASON, unconfigured
 from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, BareFact, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.moments import moment
 from rollout.features.diagnose.rules.pod_events import is_rejection, not_pulled
@@ -114,6 +115,8 @@ def _waits(about: Mapping[str, str], placed: float | None, waiting: Document) ->
         for trouble in troubles_in(message):
             fields = {**trouble.fields, "by": "status", "pod": about["pod"], "cid": "", "reason": reason}
             yield None, BareFact(Kind.TROUBLE, {**fields, "container": about["container"], "error": message})
+    elif reason == REASON and message:
+        yield None, unconfigured(about["pod"], about["container"], message, "status")
     elif reason in NOT_ASKED and (why := not_pulled(message)):
         yield None, BareFact(Kind.PULL_FAILED, {**about, **why})
     elif reason in FAILED:
@@ -138,6 +141,7 @@ _TOLD = {
     Kind.REJECTED: "rejected: {reason}: {message}",
     Kind.WAITING: "container {container} waits: {reason}, image {image}",
     Kind.PULL_FAILED: "container {container} waits for image {image}: {error}",
+    Kind.UNCONFIGURED: "container {container} waits: CreateContainerConfigError: {error}",
     Kind.TROUBLE: "container {container} waits: {reason}: {error}",
     Kind.BACK_OFF: "container {container} waits: ImagePullBackOff, image {image}",
     Kind.ENDED: "container {container} ended with status {status}",

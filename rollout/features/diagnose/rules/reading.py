@@ -112,6 +112,8 @@ class FileReading:
             of_others = others.holds(number) or (sieve.newest_first and others.may_be_ahead_of(number, line))
             for fact in reader.line(number, midnight, line):
                 yield replace(fact, of_others=True) if of_others else fact
+        if reader.overlap is not None:
+            yield reader.overlap
         self.last = _last(self.file, sieve)
         if reader.years and not sieve.year:
             told = " and ".join(map(str, sorted(reader.years)))

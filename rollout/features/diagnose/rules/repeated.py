@@ -56,14 +56,14 @@ def repeated_findings(facts: Facts) -> Iterator[Finding]:
         of = known.name(identity, lines[0]) if id_ == NOT_KILLED else lines[0]["of"]
         mine = ends.of(id_, identity, lines)
         apart = float("inf") if _ends_once(id_, lines) else APART
-        runs = list(_runs([line for line in lines if line.at is not None], [_at(end) for end in mine], apart))
-        lasting = [run for run in runs if _counts(run, _end_of(run, mine))]
+        runs = list(apart_by([line for line in lines if line.at is not None], [_at(end) for end in mine], apart))
+        lasting = [run for run in runs if lasted(run, _end_of(run, mine), of_ages=run[0].clock.startswith(AGES))]
         untimed = [line for line in lines if line.at is None]
         if lasting:
             told = known.kills.get(identity) if id_ == NOT_KILLED else None
             yield _finding(id_, of, lasting[-1], told, _end_of(lasting[-1], mine))
         elif any(line["by"] == "status" for line in untimed):
-            yield replace(_finding(id_, of, untimed, None), confidence=Confidence.LIKELY, fetch_next=_LAST_ONLY)
+            yield replace(_finding(id_, of, untimed, None), confidence=Confidence.LIKELY, fetch_next=LAST_ONLY)
         elif untimed and not runs and max(line.times for line in untimed) >= OFTEN:
             yield _finding(id_, of, untimed, None)
 
@@ -84,11 +84,11 @@ def _ends_once(id_: str, lines: Sequence[Fact]) -> bool:
     return id_ in (NOT_STOPPED, RESERVED) or " " in lines[0]["key"]
 
 
-def _counts(run: Sequence[Fact], end: Fact | None) -> bool:
+def lasted(run: Sequence[Fact], end: Fact | None, *, of_ages: bool) -> bool:
     """Whether the tries of a run failed for long: by their times, by the back-off that they reached, or by their number in a table of ages."""
-    lasted = max(_at(run[-1]) - _at(run[0]), *(go_seconds(line["backoff"]) or 0.0 for line in run))
-    often = run[0].clock.startswith(AGES) and max(line.times for line in run) >= OFTEN
-    return lasted >= LASTS or (often and end is None)
+    seconds = max(_at(run[-1]) - _at(run[0]), *(go_seconds(line["backoff"]) or 0.0 for line in run))
+    often = of_ages and max(line.times for line in run) >= OFTEN
+    return seconds >= LASTS or (often and end is None)
 
 
 def _end_of(run: Sequence[Fact], ends: Sequence[Fact]) -> Fact | None:
@@ -135,7 +135,7 @@ class _Ends:
 
 
 _ONCE = "whether it is reported again: one report is also that of a kubelet which itself stood still for 30 s, on a node without CPU time or a machine that was paused"
-_LAST_ONLY = "events or the kubelet's log of the pod: its status has the last try only, and the next one may succeed"
+LAST_ONLY = "events or the kubelet's log of the pod: its status has the last try only, and the next one may succeed"
 
 
 def _containers(facts: Facts) -> _Containers:
@@ -163,13 +163,18 @@ def _finding(id_: str, of: str, lines: Sequence[Fact], told: Fact | None, ended:
         cause += f" Of pod {', '.join(pods[:3])}."
     if told is not None:
         cause += f" The kubelet began to end it at {clock_text(_at(told))}, with a grace period of {told['grace']} s."
-    cause += _how_often(lines)
+    cause += how_often(lines)
     if backoff := max((go_seconds(line["backoff"]) or 0.0 for line in lines), default=0.0):
         cause += f" The kubelet waited up to {seconds_text(backoff)} between the tries." if backoff >= LASTS else ""
     if ended:
-        cause = f"{_until(ended)}{cause} It succeeded at {clock_text(_at(ended))}."
+        cause = until_text(ended, cause)
     shown = proof([*([told] if told else []), *lines, *([ended] if ended else [])])
     return Finding(id_, Confidence.CERTAIN, nodes_of(lines), since(lines), cause, shown, fetch_next=texts.fetch)
+
+
+def until_text(end: Fact, cause: str) -> str:
+    """A cause that is over."""
+    return f"{_until(end)}{cause} It succeeded at {clock_text(_at(end))}."
 
 
 def _until(end: Fact) -> str:
@@ -177,7 +182,7 @@ def _until(end: Fact) -> str:
     return f"over since {clock_text(_at(end))}; until then: "
 
 
-def _how_often(lines: Sequence[Fact]) -> str:
+def how_often(lines: Sequence[Fact]) -> str:
     """One failed try writes a line for each layer of the kubelet and one of the runtime: the layer with the most counts."""
     layers = Counter(line["by"] for line in lines)
     lasted = _at(lines[-1]) - _at(lines[0])
@@ -197,7 +202,7 @@ def _runtime(facts: Facts, ends: _Ends, node: str, clock: str, lines: Sequence[F
         ("late", LASTS),
         ("status", LASTS),
     ):
-        runs = list(_runs([line for line in lines if line["by"] == by], breaks))
+        runs = list(apart_by([line for line in lines if line["by"] == by], breaks))
         for at, run in enumerate(runs):
             lasted = _at(run[-1]) - _at(run[0])
             often = max(len(run), *(line.times for line in run))
@@ -206,7 +211,7 @@ def _runtime(facts: Facts, ends: _Ends, node: str, clock: str, lines: Sequence[F
                 continue
             texts = _TEXTS[RUNTIME]
             calls = ", ".join(dict.fromkeys(line["of"] for line in run if line["of"]))
-            cause = texts.of_by.get(by, texts.cause).format(of=calls, socket=run[0]["away"]) + _how_often(run)
+            cause = texts.of_by.get(by, texts.cause).format(of=calls, socket=run[0]["away"]) + how_often(run)
             opened = _open_pull(facts, node, clock, _at(run[0]))
             if opened:
                 cause += f" The pull of {opened['image']} was under way then."
@@ -229,7 +234,7 @@ def _hangs(facts: Facts, node: str, clock: str) -> bool:
     return any(fact.node in ("", node) and fact.clock == clock for fact in facts.of(Kind.PLEG))
 
 
-def _runs(lines: Sequence[Fact], breaks: Sequence[float], apart: float = APART) -> Iterator[list[Fact]]:
+def apart_by(lines: Sequence[Fact], breaks: Sequence[float], apart: float = APART) -> Iterator[list[Fact]]:
     """Reports that follow each other, with no success and no start of a kubelet between them. ``breaks``: their times, in order."""
     run: list[Fact] = []
     for line in lines:

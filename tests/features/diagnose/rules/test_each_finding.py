@@ -99,6 +99,10 @@ LOGS: dict[str, tuple[str, str]] = {
         event_list([event(0, "Killing", CHANGED)]),
         event_list([event(0, "Killing", "Container app failed liveness probe, will be restarted")]),
     ),
+    "container-config-error": (
+        lines(*(klog(at, sync("api", "CreateContainerConfigError", 'secret "db" not found'), "E") for at in (0, 12, 300))),
+        lines(*(klog(at, sync("api", "CreateContainerConfigError", 'secret "db" not found'), "E") for at in (0, 12))),
+    ),
     "container-name-reserved": (
         lines(*(klog(at, sync("api", "CreateContainerError", RESERVED), "E") for at in (0, 300))),
         lines(klog(0, sync("api", "CreateContainerError", RESERVED), "E")),

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rollout.features.diagnose.rules.finding import Confidence
+from rollout.features.diagnose.rules.finding import Confidence, Finding
 from tests.features.diagnose.rules.logs import (
     BEGIN,
     NODE,
@@ -335,6 +335,38 @@ def test_the_process_tells_the_node_where_the_lines_of_several_nodes_do_not() ->
         ("n-2",): Confidence.CERTAIN,
     }
     assert all(each.confidence is not Confidence.CERTAIN for each in diagnosis(ends((1, 1))).findings)
+
+
+@pytest.mark.parametrize("first", ["n-1", ""])
+def test_lines_of_one_process_that_overlap_in_time_are_of_several_nodes(first: str) -> None:
+    """Logs of two kubelets that are process 1 of a container each, one behind the other; one node registers only."""
+
+    def log(node: str, starts: tuple[float, ...]) -> list[str]:
+        text = []
+        for at in starts:
+            text.append(klog(at, '"Kubelet version" kubeletVersion="v1.31.2"'))
+            if node:
+                text.append(klog(at + 0.2, f'"Attempting to register node" node="{node}"'))
+            text.append(klog(at + 1, '"command failed" err="failed to run Kubelet: swap is on"', "E", "run.go:74"))
+        return [line.replace("   3033", "      1") for line in text]
+
+    def both(*, more: bool) -> dict[tuple[str, ...], Finding]:
+        one, other = log("n-1", (0, 20, *([40] if more else []))), log("", (10, 30, *([50] if more else [])))
+        told = diagnosis(lines(*(one + other if first else other + one)))
+        return {finding.nodes: finding for finding in told.findings}
+
+    assert both(more=False) == {}, "two ends each"
+    loops = both(more=True)
+    assert {nodes: loop.confidence for nodes, loop in loops.items()} == {
+        ("n-1",): Confidence.CERTAIN,
+        (): Confidence.LIKELY,
+    }
+    assert "those of process 1 overlap in time" in loops[()].fetch_next
+    (loop,) = found(lines(*log("n-1", (0, 20, 40)))).values()
+    assert (loop.confidence, loop.nodes) == (Confidence.CERTAIN, ("n-1",))
+    rotated = log("n-1", (40, 60)), log("", (0, 20))
+    (loop,) = found(lines(*rotated[0], *rotated[1])).values()
+    assert loop.confidence is Confidence.CERTAIN, "kubelet.log and kubelet.log.1: no time is in both"
 
 
 def test_a_number_of_a_process_proves_no_node_where_another_process_may_have_it() -> None:

@@ -1,0 +1,73 @@
+"""Containers that cannot be created for want of their configuration, as one finding for all pods with the same error."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from rollout.core.text.terminal import counted, printable
+from rollout.features.diagnose.rules.container_config import cause_of
+from rollout.features.diagnose.rules.facts import AGES, Fact, Facts, Kind
+from rollout.features.diagnose.rules.finding import Confidence, Finding, nodes_of, proof, since
+from rollout.features.diagnose.rules.repeated import LAST_ONLY, OFTEN, apart_by, how_often, lasted, until_text
+
+SHOWN = 3
+"""Pods that a finding names."""
+
+
+def config_findings(facts: Facts) -> Iterator[Finding]:
+    """One for all pods of a namespace with the same error. An error that a later try does not have counts for nothing."""
+    made: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+    for fact in facts.of(Kind.RAN):
+        if fact.at is not None:
+            made[fact.clock, fact["pod"], fact["container"]].append(fact)
+    tries: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+    for fact in facts.of(Kind.UNCONFIGURED):
+        tries[fact.clock, fact["pod"], fact["container"]].append(fact)
+    groups: dict[tuple[str, str, str, str], list[_Pod]] = defaultdict(list)
+    for key, lines in tries.items():
+        pod = _Pod(lines, made[key] or made[key[0], key[1], ""])
+        if pod.counts:
+            groups[key[0], key[1].partition("/")[0], key[2], _told(lines[-1])].append(pod)
+    for pods in groups.values():
+        yield _finding([pod for pod in pods if pod.end is None] or pods)
+
+
+class _Pod:
+    """The last run of failed tries of one container; ``lines`` and ``made`` by time."""
+
+    def __init__(self, lines: Sequence[Fact], made: Sequence[Fact]) -> None:
+        timed = [line for line in lines if line.at is not None]
+        runs = list(apart_by(timed, [fact.at or 0.0 for fact in made]))
+        self.by_status = not timed and any(line["by"] == "status" for line in lines)
+        self.lines = runs[-1] if runs else list(lines)
+        self.end = next((fact for fact in made if timed and (fact.at or 0.0) >= (timed[-1].at or 0.0)), None)
+        often = not timed and max(line.times for line in lines) >= OFTEN
+        of_ages = bool(timed) and timed[0].clock.startswith(AGES)
+        self.counts = self.by_status or often or (bool(timed) and lasted(self.lines, self.end, of_ages=of_ages))
+
+
+def _told(fact: Fact) -> str:
+    cause = cause_of(fact["error"], fact["pod"])
+    return printable(f"`{fact['error']}`", 300) if cause is None else cause.told
+
+
+_UNKNOWN = "the kubelet's lines about this pod around the error: it is of no form that rollout knows"
+
+
+def _finding(pods: Sequence[_Pod]) -> Finding:
+    lines = sorted((line for pod in pods for line in pod.lines), key=lambda line: line.at or 0.0)
+    last, names = lines[-1], sorted({line["pod"] for line in lines})
+    more = f" and {counted(len(names) - SHOWN, 'more pod')}" if len(names) > SHOWN else ""
+    cause = f"container {last['container']} cannot be created: {_told(last)}. Of pod {', '.join(names[:SHOWN])}{more}.{how_often(lines)}"
+    ends = [pod.end for pod in pods if pod.end is not None]
+    if ends:
+        cause = until_text(ends[-1], cause)
+    known, by_status = cause_of(last["error"], last["pod"]), all(pod.by_status for pod in pods)
+    fetch = _UNKNOWN if known is None else known.fetch
+    if by_status:
+        fetch = f"{LAST_ONLY}; {fetch}"
+    sure = Confidence.CERTAIN if known is not None and not by_status else Confidence.LIKELY
+    return Finding(
+        "container-config-error", sure, nodes_of(lines), since(lines), cause, proof([*lines, *ends]), fetch_next=fetch
+    )
