@@ -54,14 +54,20 @@ def to_plan(call: CallPorts, cluster: str, playbook: str, limit: str, *, contact
     files = call.files()
     inventory = call.inventory(cluster)
     policy = load_policy(files, playbook or _playbook(files, inventory))
-    policy = with_gates_of_api(policy, call.kubeconfig or inventory.endpoints.kubeconfig)
+    return checked_to_plan(call, ToPlan(inventory, policy, limited(limit, inventory), limit), contacts=contacts)
+
+
+def checked_to_plan(call: CallPorts, asked: ToPlan, *, contacts: bool) -> ToPlan:
+    """With the gates that the API server allows, if the back ends that it needs can be used. ``contacts`` as in ``to_plan``."""
+    inventory = asked.inventory
+    policy = with_gates_of_api(asked.policy, call.kubeconfig or inventory.endpoints.kubeconfig)
     needs = needs_to_plan(inventory, policy, call.kubeconfig)
     if contacts:
         with call.back_ends(inventory, needs):
             pass
     else:
         call.check_back_ends(inventory, needs)
-    return ToPlan(inventory, policy, limited(limit, inventory), limit)
+    return replace(asked, policy=policy)
 
 
 def _playbook(files: Files, inventory: Inventory) -> str:
@@ -96,9 +102,13 @@ def _read_over(
     """``goes_on``: the connections are used afterwards."""
     access = call.access(inventory, selection)
     fleet = snapshot_fleet(inventory, access, nodes, call.clock, call.keep, goes_on=goes_on, named=named)
-    sources = call.sources()
-    fleet = replace(fleet, jumps=call.jumps(inventory, selection))
-    return with_running(fleet, inventory, call.past(), sources, call.kubeconfig, call.keep)
+    return with_ways(call, inventory, fleet)
+
+
+def with_ways(call: CallPorts, inventory: Inventory, fleet: FleetSnapshot) -> FleetSnapshot:
+    """Nodes that were read just now, with the ways to them and with what their processes have loaded of edited files."""
+    fleet = replace(fleet, jumps=call.jumps(inventory, fleet.nodes))
+    return with_running(fleet, inventory, call.past(), call.sources(), call.kubeconfig, call.keep)
 
 
 @dataclass(frozen=True, slots=True)

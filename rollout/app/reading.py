@@ -74,6 +74,14 @@ def snapshot_fleet(
     ``named``: node → more files to look at there, because a setting names them. Their content is not read.
     """
     taken = clock.wall()
+    found = each(access, nodes, snapshot_reader(access, nodes, keep, named), keep=goes_on)
+    return fleet_as_read(inventory, access, taken, found)
+
+
+def snapshot_reader(
+    access: NodeAccess, nodes: Nodes, keep: Keep, named: Mapping[str, tuple[str, ...]]
+) -> Callable[[Target], Snapshot | Unread]:
+    """Reads one node, as ``snapshot_fleet`` reads all."""
 
     def read(target: Target) -> Snapshot | Unread:
         sudo = access.sudo[target.name]
@@ -89,7 +97,13 @@ def snapshot_fleet(
         kinds = {path: FileState(path, seen[path].kind) for path in paths if path in seen}
         return replace(found, files={**kinds, **found.files})
 
-    found = each(access, nodes, read, keep=goes_on)
+    return read
+
+
+def fleet_as_read(
+    inventory: Inventory, access: NodeAccess, taken: str, found: Mapping[str, Snapshot | Unread]
+) -> FleetSnapshot:
+    """``taken``: when the reading began."""
     targets = (access.targets[name] for name in found)
     addresses = {target.name: reached_at(target.user, target.address, target.port) for target in targets}
     return FleetSnapshot(inventory.cluster, inventory.digest, taken, found, addresses=addresses)

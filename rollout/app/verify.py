@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import field, replace
+from types import MappingProxyType
 
 from rollout.app.call import CallPorts
 from rollout.app.following import plan_of
@@ -12,10 +13,10 @@ from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, r
 from rollout.app.node_histories import FilesOf, cluster_history, files_of_plans, newest_in_force
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
-from rollout.app.reading import access_within, each
+from rollout.app.reading import access_within, each, snapshot_reader
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
-from rollout.core.model.snapshot import Unread
+from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.transactions import FileVersions, has_gaps, in_force, unchecked_paths
 from rollout.core.model.verification import (
     ChangeStanding,
@@ -36,10 +37,11 @@ DRIFTED = 10
 
 @dataclass(frozen=True, slots=True)
 class VerifiedCluster:
-    """Node → its differences; and the nodes that were not read."""
+    """Node → its differences; and the nodes that were not read. ``snapshots``: as a plan reads nodes, if that was asked for."""
 
     checks: Mapping[str, NodeCheck]
     unread: tuple[Unread, ...]
+    snapshots: Mapping[str, Snapshot | Unread] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -48,11 +50,17 @@ class VerifiedCluster:
 
 def verify_cluster(call: CallPorts, cluster: str, limit: str) -> VerifiedCluster:
     """The nodes of ``limit`` (``""``: all) against what the journal last recorded of them."""
-    access = access_within(call, cluster, limit)
+    return verify_nodes(call, cluster, access_within(call, cluster, limit))
+
+
+def verify_nodes(
+    call: CallPorts, cluster: str, access: NodeAccess, named: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> VerifiedCluster:
+    """The nodes of ``access``, over one connection each. ``named``: its nodes are also read as for a plan, with these files."""
     journal = call.past()
     known = last_confirmed(journal, cluster)
     with closing(call.nodes()) as nodes:
-        return VerifiedCluster(*verify_fleet(access, nodes, known, call.keep, files_of_plans(journal)))
+        return _verified_cluster(access, nodes, known, call.keep, files_of_plans(journal), named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +126,36 @@ def verify_fleet(
     ``keep`` stores the trace of an answer that rollout fails on. ``files_of`` names the files of runs with a change in force,
     for a node that has removed their receipts.
     """
+    found = _verified_cluster(access, nodes, known, keep, files_of)
+    return found.checks, found.unread
 
-    def read(target: Target) -> _Compared | Unread:
+
+def _verified_cluster(
+    access: NodeAccess,
+    nodes: Nodes,
+    known: Mapping[str, Known],
+    keep: Keep,
+    files_of: FilesOf,
+    named: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> VerifiedCluster:
+    """A node that does not answer is not contacted again for its snapshot."""
+    snapshot = snapshot_reader(access, nodes, keep, named)
+
+    def read(target: Target) -> tuple[_Compared | Unread, Snapshot | Unread | None]:
         name = target.name
         found = _verified(access, nodes, target, keep)
-        return attempt(
+        compared = attempt(
             name, lambda: _compared(found, known.get(name)), lambda why: Unread(name, READING_FAILED, why), keep
         )
+        if name not in named:
+            return compared, None
+        return compared, compared if isinstance(compared, Unread) else snapshot(target)
 
     answers = each(access, nodes, read)
-    unread = tuple(answer for answer in answers.values() if isinstance(answer, Unread))
-    compared = {name: answer for name, answer in answers.items() if not isinstance(answer, Unread)}
-    return {name: _checked(name, found, known.get(name), files_of) for name, found in compared.items()}, unread
+    unread = tuple(answer for answer, _ in answers.values() if isinstance(answer, Unread))
+    compared = {name: answer for name, (answer, _) in answers.items() if not isinstance(answer, Unread)}
+    checks = {name: _checked(name, found, known.get(name), files_of) for name, found in compared.items()}
+    return VerifiedCluster(checks, unread, {name: seen for name, (_, seen) in answers.items() if seen is not None})
 
 
 def _checked(name: str, found: _Compared, known: Known | None, files_of: FilesOf) -> NodeCheck:

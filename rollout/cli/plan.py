@@ -112,7 +112,6 @@ def plan(
             )
         found = newcomers_planned(session, cluster, playbook, limit)
         if found is None:
-            say(f"no node of {cluster} that a run has never changed lacks an owned setting")
             return 0
         planned = found
     else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from rollout.app.forget import ForgetDocument, forget_cluster
-from rollout.app.owned import owned_in
+from rollout.app.owned import noted_in
 from rollout.app.unlock import UnlockDocument, unlock_cluster
 from rollout.app.verify import DRIFTED, verify_cluster
 from rollout.cli.options import echo_lines, limit_option, reason_option, session_options, yes_option
@@ -36,12 +36,12 @@ def verify(session: Session, cluster: str, limit: str) -> int:
 
     Example: `rollout verify --cluster rno`
     """
-    verified = verify_cluster(session, cluster, limit)
-    owned = None
-    if owned_in(session.past(), cluster) is not None:
+    if noted_in(session.past(), cluster) is None:
+        verified, owned = verify_cluster(session, cluster, limit), None
+    else:
         from rollout.features.own.command import compared  # noqa: PLC0415 - what makes plans takes 0.15 s to import
 
-        owned = compared(session, cluster, limit, verified)
+        verified, owned = compared(session, cluster, limit)
     if session.output == "json":
         click.echo(documents.page(drift_document(verified.checks, verified.unread, owned)))
     else:

@@ -128,5 +128,8 @@ class Inventory:
     playbook_place: Place | None = field(default=None, compare=False)
     conditions: tuple[Condition, ...] = ()  # what plans for this cluster must keep, one of a kind
     machines: Mapping[str, str] = field(default_factory=dict)
+    left_out: frozenset[str] = (
+        frozenset()
+    )  # the source of its nodes has these too; its selector or group leaves them out
     remembered: str = ""  # when its nodes were listed, if the source did not answer now; "": it did
     controller_ssh: frozenset[str] = frozenset()  # regions: without a worker, this machine may reach their nodes

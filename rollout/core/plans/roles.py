@@ -38,7 +38,7 @@ def seen_role(node: Node, read: Snapshot | Unread | None, live: LiveNode | None)
     said = role_of(node.labels)
     if said is Role.CONTROL_PLANE:
         return SeenRole(said)
-    seen = [*_of_snapshot(read), *_of_node(live)]
+    seen = [*_of_snapshot(read), *(shown_by_its_node(live) if live else ())]
     if seen:
         return SeenRole(Role.CONTROL_PLANE, " and ".join(seen))
     return SeenRole(role_of({**(live.labels if live else {}), **node.labels}))
@@ -70,9 +70,8 @@ def _server(unit: str) -> tuple[str, ...]:
     return (f"{unit} has its kubelet",) if unit in SERVERS else ()
 
 
-def _of_node(live: LiveNode | None) -> tuple[str, ...]:
-    if live is None:
-        return ()
+def shown_by_its_node(live: LiveNode) -> tuple[str, ...]:
+    """What shows in the API that it is of the control plane."""
     labels = [key for key in CONTROL_PLANE if key in live.labels]
     taints = [key for key in CONTROL_PLANE if any(taint.startswith((f"{key}:", f"{key}=")) for taint in live.taints)]
     said = [f"the label {label}" for label in labels[:1]] or [f"the taint {taint}" for taint in taints[:1]]

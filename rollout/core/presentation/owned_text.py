@@ -7,7 +7,8 @@ brought it; what that run wanted is in its plan.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from hashlib import sha256
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.owned import UNREAD, ComparedNode, OwnedStanding
@@ -22,6 +23,8 @@ from rollout.core.text.terminal import counted, printable, seconds_text, wall
 _OWNED = re.compile(r"settings of run ([A-Za-z0-9_.@-]+) are (owned|not owned any more)(?:: .*)?", re.DOTALL)
 _COMPARED = re.compile(r"compared with owned settings: (\d{1,9}) with them, without them: (\S+), not compared: (\S+)")
 _NONE = "-"
+_MANY = re.compile(r"~(\d{1,9}):[0-9a-f]{12}")
+_LONGEST = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class ComparedNodes:
 
     @property
     def lacking(self) -> int:
-        return len(expand(self.without)) if self.without else 0
+        many = _MANY.fullmatch(self.without)
+        return int(many[1]) if many else len(expand(self.without)) if self.without else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,19 @@ def ended_note(run: str, reason: str) -> str:
 
 
 def compared_note(as_wanted: int, without: str, not_compared: str) -> str:
-    """Nodesets, ``""``: no node."""
+    """The nodes as ``kept_nodes`` has them; ``""``: no node."""
     return f"compared with owned settings: {as_wanted} with them, without them: {without or _NONE}, not compared: {not_compared or _NONE}"
+
+
+def kept_nodes(names: Collection[str]) -> str:
+    """Nodes as a note has them: their nodeset; of very many with unlike names the number, and a digest that tells others apart."""
+    nodes = fold(names)
+    return nodes if len(nodes) <= _LONGEST else f"~{len(names)}:{sha256(nodes.encode()).hexdigest()[:12]}"
+
+
+def _nodes_said(kept: str) -> str:
+    many = _MANY.fullmatch(kept)
+    return f"{many[1]} nodes" if many else printable(kept, 160)
 
 
 def owned_noted(notes: Iterable[tuple[float, str]]) -> OwnedNoted | None:
@@ -91,8 +106,8 @@ def owned_lines(cluster: str, noted: OwnedNoted | None) -> Iterator[str]:
 
 def compared_line(found: ComparedNodes) -> str:
     said = f"{counted(found.as_wanted, 'node')} as wanted"
-    said += f", {counted(found.lacking, 'node')} without them: {printable(found.without, 160)}" if found.without else ""
-    said += f", not compared: {printable(found.not_compared, 160)}" if found.not_compared else ""
+    said += f", {counted(found.lacking, 'node')} without them: {_nodes_said(found.without)}" if found.without else ""
+    said += f", not compared: {_nodes_said(found.not_compared)}" if found.not_compared else ""
     return f"{said}; as `rollout verify` found at {wall(found.at)}"
 
 
@@ -120,13 +135,17 @@ class ReplacedBy:
 
 @dataclass(frozen=True, slots=True)
 class OwnedRun:
-    """A run with owned settings. ``selection``: the limit of its plan; ``""``: every node of the cluster."""
+    """A run with owned settings. ``selection``: the limit of its plan; ``""``: every node of the cluster.
+
+    ``selects_none``: no node of the inventory is in it now, or in the selections of its values.
+    """
 
     run: str
     playbook: str
     selection: str
     values: tuple[OwnedValue, ...]
     replaced_by: tuple[ReplacedBy, ...]
+    selects_none: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +198,8 @@ def owned_run_lines(run: OwnedRun) -> Iterator[str]:
     for each in run.values:
         only = f" on {printable(each.selection, 160)}" if each.selection else ""
         yield f"  {redacted(printable(f'{each.setting}: {each.value}', 300))}{only}"
+    if run.selects_none:
+        yield "  no node is in its selection now: a group or nodes were renamed, or are gone"
     for later in run.replaced_by:
         there = "there" if later.whole else f"on {printable(later.selection, 160)}"
         yield f"  run {later.run} changed {', '.join(later.settings)} since: its value counts {there}"

@@ -315,7 +315,7 @@ def found_nodes(hosts: AnsibleHosts, source: FromAnsible, chosen: Sequence[str] 
         for name in hosts.groups.order
         if name not in OF_ANSIBLE and not _is_place(source, name)
     }
-    return FoundNodes(hosts.where, nodes, members)
+    return FoundNodes(hosts.where, nodes, members, left_out=frozenset(hosts.groups_of).difference(names))
 
 
 def _places(source: FromAnsible, nodes: tuple[FoundNode, ...], where: str) -> Iterator[Problem]:

@@ -45,13 +45,14 @@ class FoundNode:
 class FoundNodes:
     """``groups`` contains the nodes of each of the source's groups; ``where`` is the source's name for messages.
 
-    ``machines`` is node → machine-id, as far as the source reports it.
+    ``machines`` is node → machine-id, as far as the source reports it. ``left_out``: what the source has and was not chosen.
     """
 
     where: str
     nodes: tuple[FoundNode, ...]
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     machines: Mapping[str, str] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
 
 
 def refuse(problems: Sequence[Problem]) -> None:
@@ -147,7 +148,9 @@ def nodes_from_api(live: Iterable[LiveNode], source: FromKubernetes) -> FoundNod
     refuse([problem for node in chosen for problem in _without_address(node, source.address)])
     found = tuple(_found(node, source) for node in chosen)
     refuse(nowhere(WHERE, AreaKind.RACK, source.rack_label, found) if source.rack_label else ())
-    return FoundNodes(WHERE, found, machines={node.name: node.machine_id for node in chosen if node.machine_id})
+    machines = {node.name: node.machine_id for node in chosen if node.machine_id}
+    left_out = frozenset(node.name for node in nodes).difference(node.name for node in chosen)
+    return FoundNodes(WHERE, found, machines=machines, left_out=left_out)
 
 
 def _without_address(node: LiveNode, kind: str) -> tuple[Problem, ...]:

@@ -83,6 +83,7 @@ def finish(draft: InventoryDraft, found: FoundNodes | None = None) -> Inventory:
         inventory,
         digest=_digest(draft.digest, inventory.nodes),
         machines=found.machines,
+        left_out=found.left_out,
         endpoints=_endpoints(inventory.endpoints, draft.source),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rollout.app.call import CallPorts
@@ -10,22 +10,23 @@ from rollout.app.chosen_run import chosen_run
 from rollout.app.cluster_context import look_around
 from rollout.app.following import headers_of, replay
 from rollout.app.load_playbook import load_policy
-from rollout.app.node_histories import ClusterHistory, cluster_history, newest_in_force
-from rollout.app.owned import owned_in
-from rollout.app.planning import Planned, ToPlan, Wanted, as_planned, make_plan, read_fleet, to_plan
-from rollout.app.ports import Note, PastRuns, RunHeader
-from rollout.app.verify import VerifiedCluster
+from rollout.app.node_histories import ClusterHistory, cluster_history, newest_in_force, nodes_by_run
+from rollout.app.owned import noted_in, owned_in, standing
+from rollout.app.planning import Planned, ToPlan, Wanted, as_planned, checked_to_plan, make_plan, with_ways
+from rollout.app.ports import Files, Note, PastRuns, RunHeader
+from rollout.app.reading import fleet_as_read, only
+from rollout.app.verify import VerifiedCluster, verify_nodes
 from rollout.core.model.conditions import of_kind
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.owned import ComparedNode, OwnedStanding
 from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Policy
 from rollout.core.model.snapshot import FleetSnapshot
-from rollout.core.model.transactions import in_force
 from rollout.core.plans import plan_codec
-from rollout.core.plans.history import Around
-from rollout.core.presentation.owned_text import OwnedNodes, compared_note, ended_note, owned_note
+from rollout.core.plans.roles import shown_by_its_node
+from rollout.core.presentation.owned_text import OwnedNodes, compared_note, ended_note, kept_nodes, owned_note
 from rollout.core.run.state import Ending, Goal, Phase
 from rollout.core.text.nodesets import fold, limited
 from rollout.core.text.wanted_settings import wanted_by_node
@@ -41,6 +42,10 @@ from rollout.features.own.rules import (
     why_not_yet,
 )
 from rollout.features.own.words import owned_runs, wanted_text
+from rollout.kubelet.effects.needs import files_named
+
+NOTED_EVERY = 3600.0
+"""Seconds until a comparison that found the same as the last one is kept in the journal again: a timer compares 96 times a day."""
 
 
 def own_run(call: CallPorts, run: str) -> str:
@@ -54,7 +59,7 @@ def own_run(call: CallPorts, run: str) -> str:
         said = state.ending.value if state.ending else state.phase.value
         hint = f"finish it with `rollout resume {name}`"
         raise StateError("not-done", f"run {name} has not ended as done: {said}", hint=hint)
-    if name not in _runs_in_force(cluster_history(journal, header.cluster)):
+    if name not in nodes_by_run(cluster_history(journal, header.cluster).nodes, ""):
         raise StateError("rolled-back", f"run {name} was rolled back: no node has its change any more")
     wanted = plan_codec.wanted_in(header.plan)
     if not wanted:
@@ -69,15 +74,21 @@ def end_ownership(call: CallPorts, run: str) -> str:
     journal = call.journal()
     name = chosen_run(call, journal, run)
     cluster = journal.header(name).cluster
-    noted = owned_in(journal, cluster)
+    noted = noted_in(journal, cluster)
     if noted is None or name not in noted.runs:
         raise UsageError("not-owned", f"no setting of run {name} is owned", hint="`rollout own --list` shows which are")
     journal.note(cluster, Note(call.clock.now(), call.who, ended_note(name, call.reason)))
     return cluster
 
 
-def _runs_in_force(history: ClusterHistory) -> frozenset[str]:
-    return frozenset(each.tx for transactions in history.nodes.values() for each in in_force(transactions))
+def end_rolled_back(call: CallPorts, cluster: str) -> tuple[str, ...]:
+    """Ends the ownership of runs that were rolled back since: the notes that the journal has of it from now on."""
+    noted, owned = noted_in(call.past(), cluster), owned_in(call.past(), cluster)
+    ended = tuple(run for run in noted.runs if owned is None or run not in owned.runs) if noted else ()
+    notes = tuple(ended_note(run, "it was rolled back") for run in ended)
+    for text in notes:
+        call.journal().note(cluster, Note(call.clock.now(), call.who, text))
+    return notes
 
 
 def counting_runs(journal: PastRuns, cluster: str) -> tuple[CountingRun, ...]:
@@ -85,32 +96,44 @@ def counting_runs(journal: PastRuns, cluster: str) -> tuple[CountingRun, ...]:
 
     An owned run without any node that has its change was rolled back: it does not count any more.
     """
-    noted = owned_in(journal, cluster)
+    noted = noted_in(journal, cluster)
     if noted is None:
         return ()
     history = cluster_history(journal, cluster)
-    standing = _runs_in_force(history)
-    headers = [header for header in reversed(headers_of(journal, cluster)) if header.run in standing]
-    first = next((at for at, header in enumerate(headers) if header.run in noted.runs), len(headers))
-    owned: frozenset[str] = frozenset()
+    owned = standing(noted, history)
+    if owned is None:
+        return ()
+    having, had = nodes_by_run(history.nodes, ""), _ever_changed(history)
+    headers = [each for each in reversed(headers_of(journal, cluster)) if each.run in having or each.run in owned.runs]
+    first = next((at for at, header in enumerate(headers) if header.run in owned.runs), len(headers))
+    names: frozenset[str] = frozenset()
     found: tuple[CountingRun, ...] = ()
     for listed in headers[first:]:
-        run = _counting(journal, journal.header(listed.run), history, is_owned=listed.run in noted.runs)
-        names = frozenset(each.name for each in run.wanted)
-        owned |= names if run.is_owned else frozenset()
-        found += (run,) if run.is_owned or names & owned else ()
+        header, is_owned = journal.header(listed.run), listed.run in owned.runs
+        there = frozenset(having.get(listed.run, ()))
+        run = _counting(journal, header, there, had.get(listed.run, frozenset()), is_owned=is_owned)
+        own = frozenset(each.name for each in run.wanted)
+        names |= own if is_owned else frozenset()
+        found += (run,) if is_owned or own & names else ()
     return found
 
 
-def _counting(journal: PastRuns, header: RunHeader, history: ClusterHistory, *, is_owned: bool) -> CountingRun:
+def _ever_changed(history: ClusterHistory) -> Mapping[str, frozenset[str]]:
+    """Run → the nodes that it has changed, also those where it was reverted since."""
+    nodes: dict[str, set[str]] = {}
+    for name, known in history.nodes.items():
+        for each in known:
+            nodes.setdefault(each.tx, set()).add(name)
+    return {run: frozenset(names) for run, names in nodes.items()}
+
+
+def _counting(
+    journal: PastRuns, header: RunHeader, having: frozenset[str], had: frozenset[str], *, is_owned: bool
+) -> CountingRun:
     playbook, limit = plan_codec.selection_in(header.plan)
     wanted = plan_codec.wanted_in(header.plan)
     if is_owned:
         return CountingRun(header.run, playbook, limit, wanted)
-    having = frozenset(
-        name for name, known in history.nodes.items() if any(each.tx == header.run for each in in_force(known))
-    )
-    had = frozenset(name for name, known in history.nodes.items() if any(each.tx == header.run for each in known))
     summary = journal.summary(header.run)
     is_done = summary is not None and summary.ending == Ending.DONE
     return CountingRun(
@@ -124,7 +147,6 @@ class _Part:
 
     asked: ToPlan
     wanted: Wanted
-    fleet: FleetSnapshot
     plan: Plan
 
 
@@ -135,63 +157,93 @@ class OwnedComparison:
     found: OwnedNodes
     is_whole: bool
     live: Mapping[str, LiveNode]
+    fleet: FleetSnapshot
     parts: tuple[_Part, ...]
 
 
-def compare_owned(call: CallPorts, cluster: str, limit: str, verified: VerifiedCluster) -> OwnedComparison | None:
-    """``None``: no setting is owned. ``verified``: the same nodes against their receipts."""
+def compare_owned(call: CallPorts, cluster: str, limit: str) -> tuple[VerifiedCluster, OwnedComparison | None]:
+    """The nodes of ``limit`` (``""``: all) against their receipts, and against what the cluster owns (``None``: nothing)."""
     journal = call.past()
     runs = counting_runs(journal, cluster)
-    if not runs:
-        return None
     inventory = call.inventory_or_remembered(cluster)
-    owned = owned_nodes(runs, inventory)
-    chosen = tuple(name for name in limited(limit, inventory) if name in owned)
+    chosen, owned = limited(limit, inventory), owned_nodes(runs, inventory)
+    asked = tuple(_asked(call.files(), inventory, {name: owned[name] for name in chosen if name in owned}))
+    named = {name: files_named(owned[name].settings) for part, _ in asked for name in part.selection}
+    access, taken = call.access(inventory, chosen), call.clock.wall()
+    verified = verify_nodes(call, cluster, access, named)
+    if not runs:
+        return verified, None
+    fleet = fleet_as_read(inventory, only(access, verified.snapshots), taken, verified.snapshots)
+    fleet = with_ways(call, inventory, fleet)
     around = look_around(inventory, journal, call.sources(), call.kubeconfig)
+    parts = tuple(
+        _Part(part, wanted, make_plan(call, part, fleet, wanted, around, config_map=False)) for part, wanted in asked
+    )
     live = {node.name: node for node in around.live or ()}
-    parts = tuple(_parts(call, inventory, {name: owned[name] for name in chosen}, around))
     changed = newest_in_force(cluster_history(journal, cluster).nodes)
     joined = {name: node.created for name, node in live.items()}
-    found = [
-        *(node for part in parts for node in compared_nodes(part.plan, verified.checks, changed, joined)),
-        *(_gone(runs, inventory, changed) if not limit else ()),
-        *(_unlisted(runs, inventory, live) if not limit else ()),
-    ]
+    found = [node for part in parts for node in compared_nodes(part.plan, verified.checks, changed, joined)]
+    if not limit:
+        unlisted = {node.name: node for node in _unlisted(runs, inventory, live, parts)}
+        found += [
+            *(node for node in _gone(runs, inventory, changed, live) if node.name not in unlisted),
+            *unlisted.values(),
+        ]
     ages_unknown = "" if around.live is not None else around.not_asked or "no kubeconfig is named"
-    nodes = OwnedNodes(cluster, owned_runs(runs), tuple(found), ages_unknown, inventory.remembered)
-    return OwnedComparison(nodes, not limit, live, parts)
+    nodes = OwnedNodes(cluster, owned_runs(runs, inventory), tuple(found), ages_unknown, inventory.remembered)
+    return verified, OwnedComparison(nodes, not limit, live, fleet, parts)
 
 
-def _parts(call: CallPorts, inventory: Inventory, owned: Mapping[str, OwnedOnNode], around: Around) -> Iterator[_Part]:
-    for playbook in dict.fromkeys(each.playbook for each in owned.values()):
-        names = tuple(name for name, each in owned.items() if each.playbook == playbook)
+def _asked(files: Files, inventory: Inventory, owned: Mapping[str, OwnedOnNode]) -> Iterator[tuple[ToPlan, Wanted]]:
+    """What is to be planned for each playbook. Playbooks with settings on the same nodes are one part there."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, each in owned.items():
+        alike.setdefault(each.playbooks, []).append(name)
+    for playbooks, names in alike.items():
         settings = {name: owned[name].settings for name in names}
         wanted = Wanted(settings, wanted_by_node(settings, names))
-        asked = ToPlan(inventory, load_policy(call.files(), playbook), names, "")
-        fleet = read_fleet(call, inventory, names, wanted.named(names))
-        yield _Part(asked, wanted, fleet, make_plan(call, asked, fleet, wanted, around, config_map=False))
+        policies = [_policy(files, playbook, owned[names[0]].run) for playbook in playbooks]
+        conditions = tuple(condition for policy in policies for condition in policy.conditions)
+        yield ToPlan(inventory, replace(policies[0], conditions=conditions), tuple(names), ""), wanted
 
 
-def _gone(runs: Sequence[CountingRun], inventory: Inventory, changed: Mapping[str, str]) -> Iterator[ComparedNode]:
+def _policy(files: Files, playbook: str, run: str) -> Policy:
+    try:
+        return load_policy(files, playbook)
+    except UsageError as error:
+        message = f"{error.message}, and settings of run {run} are owned by it"
+        hint = f"restore it, or `rollout own --end {run}` and own a run of another playbook"
+        raise UsageError(error.reference, message, hint=hint) from None
+
+
+def _gone(
+    runs: Sequence[CountingRun], inventory: Inventory, changed: Mapping[str, str], live: Collection[str]
+) -> Iterator[ComparedNode]:
     known = {run.run for run in runs}
     for name, run in changed.items():
         if name not in inventory.nodes and run in known:
-            why = f"run {run} changed it; it is not in the inventory now"
-            yield ComparedNode(name, OwnedStanding.GONE, evidence=why)
+            where = "it is not in the inventory"
+            if name in inventory.left_out:
+                where = "the selector or group of the inventory leaves it out"
+            elif name in live:
+                where = f"the API server has its Node, and {where}"
+            yield ComparedNode(name, OwnedStanding.GONE, evidence=f"run {run} changed it; {where} now")
 
 
 def _unlisted(
-    runs: Sequence[CountingRun], inventory: Inventory, live: Mapping[str, LiveNode]
+    runs: Sequence[CountingRun], inventory: Inventory, live: Mapping[str, LiveNode], parts: Sequence[_Part]
 ) -> Iterator[ComparedNode]:
-    """Live Nodes that the inventory does not have. Which settings they must have is known only if all nodes must have them."""
+    """Live Nodes that the inventory and its source do not have. Which settings they must have is known only if all nodes must have them."""
     if not any(run.is_owned and not run.limit for run in runs) or inventory.nodes.keys().isdisjoint(live):
         return
     why = "the API server has this Node, and the inventory does not: no address of it is known"
+    spares_control_plane = not any(part.asked.policy.control_plane for part in parts)
     for name, node in live.items():
-        if name not in inventory.nodes:
-            yield ComparedNode(
-                name, OwnedStanding.NOT_READABLE, reference="not-in-inventory", evidence=why, joined=node.created
-            )
+        if name in inventory.nodes or name in inventory.left_out or (spares_control_plane and shown_by_its_node(node)):
+            continue
+        yield ComparedNode(
+            name, OwnedStanding.NOT_READABLE, reference="not-in-inventory", evidence=why, joined=node.created
+        )
 
 
 def note_comparison(call: CallPorts, comparison: OwnedComparison) -> bool:
@@ -199,12 +251,17 @@ def note_comparison(call: CallPorts, comparison: OwnedComparison) -> bool:
     if not comparison.is_whole:
         return False
     found, journal = comparison.found, call.journal()
-    noted = owned_in(journal, found.cluster)
-    before = noted.compared.without if noted is not None and noted.compared is not None else ""
-    without = fold(found.lacking)
-    text = compared_note(len(found.as_wanted), without, fold(found.unread))
-    journal.note(found.cluster, Note(call.clock.now(), call.who, text))
-    return bool(without) and without != before
+    noted, now = owned_in(journal, found.cluster), call.clock.now()
+    last = noted.compared if noted is not None else None
+    without, unread = kept_nodes(found.lacking), kept_nodes(found.unread)
+    same = last is not None and (last.as_wanted, last.without, last.not_compared) == (
+        len(found.as_wanted),
+        without,
+        unread,
+    )
+    if last is None or not same or now - last.at >= NOTED_EVERY:
+        journal.note(found.cluster, Note(now, call.who, compared_note(len(found.as_wanted), without, unread)))
+    return bool(without) and without != (last.without if last is not None else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,32 +283,51 @@ def plan_newcomers(call: CallPorts, comparison: OwnedComparison, playbook: str, 
     as long as the playbook demands are not planned; without an API server that is not known, and all are.
     """
     found = comparison.found
-    chosen = limited(limit, call.inventory(found.cluster))
-    newcomers = frozenset(found.newcomers).intersection(chosen)
-    parts = [part for part in comparison.parts if newcomers.intersection(part.asked.selection)]
-    names = [part.asked.policy.name for part in parts]
-    parts = [part for part in parts if playbook in ("", part.asked.policy.name)]
+    if found.listed:
+        call.inventory(found.cluster)  # nothing is planned from an old list of nodes: this says why there is no other
+    parts = comparison.parts
+    chosen = frozenset(limited(limit, parts[0].asked.inventory) if parts else ())
+    newcomers = chosen.intersection(found.newcomers)
+    parts = tuple(part for part in parts if newcomers.intersection(part.asked.selection))
+    names = tuple(part.asked.policy.name for part in parts)
+    parts = tuple(part for part in parts if playbook in ("", part.asked.policy.name))
     if len(parts) > 1:
-        message = f"nodes to plan have several playbooks: {', '.join(names)}"
-        raise UsageError("which-playbook", message, hint="choose one with --playbook")
+        message = f"nodes to plan have several playbooks: {', '.join(dict.fromkeys(names))}"
+        raise UsageError("which-playbook", message, hint="choose one with --playbook, or nodes with --limit")
     if not parts:
         return PlannedNewcomers(None, {})
-    part = parts[0]
-    name = part.asked.policy.name
-    conditions = (*part.asked.policy.conditions, *part.asked.inventory.conditions)
-    then, ready_for = newcomers_then(of_kind(conditions, NewcomerRule))
+    (part,) = parts
+    then, ready_for = newcomers_then(
+        of_kind((*part.asked.policy.conditions, *part.asked.inventory.conditions), NewcomerRule)
+    )
     now = call.clock.now()
-    known = () if found.ages_unknown else sorted(newcomers)
+    known = () if found.ages_unknown else sorted(newcomers.intersection(part.asked.selection))
     waiting = {node: why for node in known if (why := why_not_yet(comparison.live.get(node), ready_for, now))}
     selection = tuple(node for node in part.asked.selection if node in newcomers and node not in waiting)
     if not selection:
         return PlannedNewcomers(None, waiting, then)
-    asked = to_plan(call, found.cluster, name, fold(selection), contacts=True)
+    asked = replace(part.asked, selection=selection, limit=fold(selection))
     wanted = Wanted(part.wanted.settings, wanted_by_node(part.wanted.settings, selection))
-    plan = make_plan(call, replace(asked, selection=selection), part.fleet, wanted, config_map=False)
-    return PlannedNewcomers(as_planned(call, plan, part.fleet), waiting, then)
+    plan = make_plan(call, checked_to_plan(call, asked, contacts=True), comparison.fleet, wanted, config_map=False)
+    return PlannedNewcomers(as_planned(call, plan, comparison.fleet), waiting, then)
 
 
 def same_change(one: Plan, other: Plan) -> bool:
-    """Whether two plans change the same in the same way, read at other times."""
-    return replace(one, taken="", counter=0) == replace(other, taken="", counter=0)
+    """Whether two plans change the same in the same way, whatever else was seen when they were made."""
+    return _does(one) == _does(other)
+
+
+def _does(plan: Plan) -> Plan:
+    """Without what is only observed: other nodes that joined, pods that came and went, times that were measured."""
+    return replace(
+        plan,
+        taken="",
+        counter=0,
+        inventory_digest="",
+        racks={},
+        zones={},
+        remarks=(),
+        consequences=(),
+        loads=(),
+        way_back=None,
+    )

@@ -11,7 +11,7 @@ import click
 from rollout.app.apply import apply_saved
 from rollout.app.following import replay_if_readable
 from rollout.app.planning import Planned
-from rollout.app.verify import VerifiedCluster, verify_cluster
+from rollout.app.verify import VerifiedCluster
 from rollout.cli.options import echo_lines, reason_option, session_options, yes_option
 from rollout.cli.project import cluster_option, no_cluster, project_option
 from rollout.cli.proposals import say
@@ -36,6 +36,7 @@ from rollout.features.own.asking import (
     compare_owned,
     counting_runs,
     end_ownership,
+    end_rolled_back,
     note_comparison,
     own_run,
     plan_newcomers,
@@ -66,7 +67,8 @@ def own(session: Session, run: str, cluster: str, listed: bool, end: bool) -> in
         cluster = end_ownership(session, run) if end else own_run(session, run)
     if not cluster:
         raise no_cluster()
-    document = OwnedDocument(cluster, owned_runs(counting_runs(session.past(), cluster)))
+    runs = counting_runs(session.past(), cluster)
+    document = OwnedDocument(cluster, owned_runs(runs, session.inventory_or_remembered(cluster)) if runs else ())
     if session.output == "json":
         click.echo(documents.page(document))
     else:
@@ -74,13 +76,19 @@ def own(session: Session, run: str, cluster: str, listed: bool, end: bool) -> in
     return 0
 
 
-def compared(session: Session, cluster: str, limit: str, verified: VerifiedCluster) -> OwnedNodes | None:
+def compared(session: Session, cluster: str, limit: str) -> tuple[VerifiedCluster, OwnedNodes | None]:
     """For `rollout verify`: the comparison, kept in the journal. ``None``: nothing is owned any more."""
-    comparison = compare_owned(session, cluster, limit, verified)
+    _say_ended(session, cluster)
+    verified, comparison = compare_owned(session, cluster, limit)
     if comparison is None:
-        return None
+        return verified, None
     _tell(session, comparison)
-    return comparison.found
+    return verified, comparison.found
+
+
+def _say_ended(session: Session, cluster: str) -> None:
+    for text in end_rolled_back(session, cluster):
+        say(text, err=True)
 
 
 def _tell(session: Session, comparison: OwnedComparison) -> None:
@@ -97,16 +105,18 @@ def _tell(session: Session, comparison: OwnedComparison) -> None:
 
 
 def newcomers_planned(session: Session, cluster: str, playbook: str, limit: str) -> Planned | None:
-    """For `rollout plan --newcomers`. ``None``: no node is to be planned."""
+    """For `rollout plan --newcomers`. ``None``: no node is to be planned, and the operator has read why."""
     _, comparison = _comparison(session, cluster)
     found = plan_newcomers(session, comparison, playbook, limit)
     _say_waiting(found.waiting)
+    if found.planned is None and not found.waiting:
+        say(f"no node of {cluster} that a run has never changed lacks an owned setting")
     return found.planned
 
 
 def _comparison(session: Session, cluster: str) -> tuple[VerifiedCluster, OwnedComparison]:
-    verified = verify_cluster(session, cluster, "")
-    comparison = compare_owned(session, cluster, "", verified)
+    _say_ended(session, cluster)
+    verified, comparison = compare_owned(session, cluster, "")
     if comparison is None:
         hint = "`rollout own RUN` owns what a finished run brought"
         raise UsageError("nothing-owned", f"{cluster} owns no setting", hint=hint)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from math import ceil
 
 from rollout.core.model.conditions import Condition
 from rollout.core.model.frozen import dataclass
@@ -19,7 +20,7 @@ from rollout.core.model.settings import Setting
 from rollout.core.model.verification import ChangeStanding, NodeCheck
 from rollout.core.text.documents import seconds_of
 from rollout.core.text.nodesets import left_of
-from rollout.core.text.terminal import seconds_text
+from rollout.core.text.terminal import seconds_text, wall
 from rollout.core.text.wanted_settings import as_setting
 from rollout.errors import Place
 
@@ -53,17 +54,17 @@ class CountingRun:
 
 @dataclass(frozen=True, slots=True)
 class OwnedOnNode:
-    """What a node must have, by the owned run ``run`` and its playbook."""
+    """What a node must have. ``run``: the newest owned run for it. ``playbooks``: of all owned runs for it, that one's first."""
 
     run: str
-    playbook: str
+    playbooks: tuple[str, ...]
     settings: Mapping[str, Setting]
 
 
 def owned_nodes(runs: Iterable[CountingRun], inventory: Inventory) -> Mapping[str, OwnedOnNode]:
     """Node of the inventory → what it must have; nodes without an owned setting are missing. ``runs``: the oldest first."""
     values: dict[str, dict[str, Setting]] = {}
-    owners: dict[str, CountingRun] = {}
+    owners: dict[str, dict[str, CountingRun]] = {}
     for run in runs:
         nodes = run.nodes(inventory)
         for wanted in run.wanted:
@@ -71,11 +72,11 @@ def owned_nodes(runs: Iterable[CountingRun], inventory: Inventory) -> Mapping[st
             for name in nodes & frozenset(left_of(wanted.selection, inventory)):
                 if run.is_owned or wanted.name in values.get(name, {}):
                     values.setdefault(name, {})[wanted.name] = setting
-                    owners |= {name: run} if run.is_owned else {}
+                    owners.setdefault(name, {}).update({run.run: run} if run.is_owned else {})
     return {
-        name: OwnedOnNode(owners[name].run, owners[name].playbook, values[name])
+        name: OwnedOnNode(newest_first[0].run, tuple(dict.fromkeys(run.playbook for run in newest_first)), values[name])
         for name in inventory.nodes
-        if name in values
+        if name in values and (newest_first := list(reversed(owners[name].values())))
     }
 
 
@@ -87,8 +88,12 @@ def compared_nodes(
     ``checks``: what a verification found. ``changed``: node → the newest run of the journal with a change in force there.
     ``joined``: node → when its Node was made.
     """
-    for name in plan.nodes:
-        yield _lacking(name, plan, checks.get(name), changed, joined.get(name, ""))
+    reasons = {
+        group.name: "; ".join(dict.fromkeys(reason for file in group.change.files for reason in file.reasons))
+        for group in plan.groups
+    }
+    for name, node in plan.nodes.items():
+        yield _lacking(name, reasons[node.group], checks.get(name), changed, joined.get(name, ""))
     for left in plan.left:
         yield ComparedNode(
             left.name,
@@ -111,19 +116,17 @@ def _replaced(check: NodeCheck | None) -> OwnedStanding:
     return OwnedStanding.REPLACED if is_replaced else OwnedStanding.AS_WANTED
 
 
-def _lacking(name: str, plan: Plan, check: NodeCheck | None, changed: Mapping[str, str], joined: str) -> ComparedNode:
+def _lacking(name: str, reasons: str, check: NodeCheck | None, changed: Mapping[str, str], joined: str) -> ComparedNode:
     if check is None:
         why = "its receipts could not be read"
         return ComparedNode(
             name, OwnedStanding.NOT_READABLE, lacks=True, reference="receipts-unread", evidence=why, joined=joined
         )
-    change = next(group.change for group in plan.groups if group.name == plan.nodes[name].group)
-    reasons = "; ".join(dict.fromkeys(reason for file in change.files for reason in file.reasons))
     if _replaced(check) is OwnedStanding.REPLACED:
         return ComparedNode(name, OwnedStanding.REPLACED, lacks=True, evidence=reasons, joined=joined)
     if check.standing is ChangeStanding.NEVER and name not in changed:
         return ComparedNode(name, OwnedStanding.NEVER_CHANGED, lacks=True, evidence=reasons, joined=joined)
-    if check.standing is ChangeStanding.REVERTED and name not in changed:
+    if check.standing is ChangeStanding.REVERTED:
         return ComparedNode(
             name, OwnedStanding.DRIFTED, lacks=True, reference="change-reverted", evidence=reasons, joined=joined
         )
@@ -172,9 +175,12 @@ def why_not_yet(node: LiveNode | None, ready_for: float, now: float) -> str:
         return "the API server has no Node of this name"
     since = seconds_of(node.ready_since)
     if node.ready != "True":
-        return "its Node is not Ready"
+        return "its Node is not Ready" if since is None else f"its Node is not Ready since {wall(since)}"
     if since is None:
         return "the API server does not tell since when its Node is Ready"
     if now - since < ready_for:
-        return f"its Node is Ready for {seconds_text(now - since)} of {seconds_text(ready_for)}"
+        planned_from = wall(
+            ceil((since + ready_for) / 60) * 60
+        )  # by the minute: nodes that joined together are one line
+        return f"its Node is Ready for less than {seconds_text(ready_for)}; planned from {planned_from} on"
     return ""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import WantedSetting
 from rollout.core.presentation.notices import Notice, NoticeKind, notice_of
 from rollout.core.presentation.owned_text import OwnedNodes, OwnedRun, OwnedValue, ReplacedBy, owned_run_lines
 from rollout.core.run.state import RunState
 from rollout.core.text.diff import redacted
-from rollout.core.text.nodesets import fold
+from rollout.core.text.nodesets import fold, left_of
 from rollout.core.text.terminal import counted, printable
 from rollout.features.own.rules import CountingRun
 
@@ -29,8 +30,8 @@ def wanted_text(wanted: Iterable[WantedSetting]) -> str:
     return redacted(printable("; ".join(parts), 900))
 
 
-def owned_runs(runs: Sequence[CountingRun]) -> tuple[OwnedRun, ...]:
-    """``runs``: the oldest first."""
+def owned_runs(runs: Sequence[CountingRun], inventory: Inventory) -> tuple[OwnedRun, ...]:
+    """``runs``: the oldest first. ``inventory``: as it is now."""
     return tuple(
         OwnedRun(
             run.run,
@@ -38,6 +39,7 @@ def owned_runs(runs: Sequence[CountingRun]) -> tuple[OwnedRun, ...]:
             run.limit,
             tuple(OwnedValue(each.name, each.value, each.selection) for each in run.wanted),
             tuple(_replaced(run, runs[at + 1 :])),
+            selects_none=not any(run.nodes(inventory) & left_of(each.selection, inventory) for each in run.wanted),
         )
         for at, run in enumerate(runs)
         if run.is_owned

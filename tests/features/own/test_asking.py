@@ -57,7 +57,7 @@ def test_a_later_run_with_another_value_counts_beside_the_owned_one(tmp_path: Pa
     call.applied(replace(WANTED, wanted=(WantedSetting("serializeImagePulls", "true", ""),)))
     first, later = counting_runs(call.past(), CLUSTER)
     assert (first.is_owned, later.run, later.is_owned, later.within) == (True, "r2", False, None)
-    (told,) = owned_runs((first, later))
+    (told,) = owned_runs((first, later), call.listed)
     assert [(each.run, each.settings, each.whole) for each in told.replaced_by] == [
         ("r2", ("serializeImagePulls",), True)
     ]

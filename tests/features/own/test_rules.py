@@ -78,10 +78,13 @@ CHANGES = replace(
 )
 
 
+UNCHANGED = {name: check(ChangeStanding.NEVER) for name in ("n1", "n2", "n3", "m1")}
+
+
 def standings(
     checks: dict[str, NodeCheck], changed: tuple[str, ...] = ()
 ) -> dict[str, tuple[OwnedStanding, bool, str]]:
-    found = compared_nodes(CHANGES, checks, dict.fromkeys(changed, "r1"), {})
+    found = compared_nodes(CHANGES, UNCHANGED | checks, dict.fromkeys(changed, "r1"), {})
     return {each.name: (each.standing, each.lacks, each.reference) for each in found}
 
 
@@ -100,7 +103,8 @@ def test_a_node_that_a_plan_would_change_lacks_a_setting() -> None:
     assert found["n1"] == (OwnedStanding.DRIFTED, True, "another-value"), "the journal has a change of it"
     assert found["n2"] == (OwnedStanding.NEVER_CHANGED, True, "")
     assert found["n3"] == (OwnedStanding.REPLACED, True, "")
-    assert standings({})["n1"] == (OwnedStanding.NOT_READABLE, True, "receipts-unread")
+    (first, *_) = compared_nodes(CHANGES, {}, {}, {})
+    assert (first.standing, first.lacks, first.reference) == (OwnedStanding.NOT_READABLE, True, "receipts-unread")
 
 
 def test_only_machines_that_no_run_has_changed_are_newcomers() -> None:
@@ -109,7 +113,7 @@ def test_only_machines_that_no_run_has_changed_are_newcomers() -> None:
         "n2": check(ChangeStanding.CHANGED, "machine-replaced"),
         "n3": check(ChangeStanding.CHANGED),
     }
-    found = compared_nodes(CHANGES, checks, {"n2": "r1", "n3": "r1"}, {})
+    found = compared_nodes(CHANGES, UNCHANGED | checks, {"n2": "r1", "n3": "r1"}, {})
     assert [each.name for each in found if each.is_newcomer] == ["n1", "n2"]
 
 
@@ -147,9 +151,13 @@ READY = LiveNode(
 
 def test_a_node_is_planned_once_it_is_ready_for_long_enough() -> None:
     assert why_not_yet(READY, 300.0, 900.0) == ""
-    assert why_not_yet(READY, 300.0, 899.0) == "its Node is Ready for 4 min 59 s of 5 min"
-    assert why_not_yet(READY, 300.0, 660.0) == "its Node is Ready for 60 s of 5 min"
-    assert why_not_yet(replace(READY, ready="False"), 300.0, 9000.0) == "its Node is not Ready"
+    early = "its Node is Ready for less than 5 min; planned from 1970-01-01 00:15:00 UTC on"
+    assert why_not_yet(READY, 300.0, 899.0) == early
+    later = replace(READY, ready_since="1970-01-01T00:09:01Z")
+    assert why_not_yet(later, 300.0, 700.0) == early, "nodes that joined in one minute are one line"
+    away = replace(READY, ready="False")
+    assert why_not_yet(away, 300.0, 9e6) == "its Node is not Ready since 1970-01-01 00:10:00 UTC"
+    assert why_not_yet(replace(away, ready_since=""), 300.0, 9000.0) == "its Node is not Ready"
     assert "does not tell since when" in why_not_yet(replace(READY, ready_since=""), 300.0, 9000.0)
     assert "no Node of this name" in why_not_yet(None, 300.0, 9000.0)
     assert why_not_yet(None, 0.0, 900.0) == "", "the playbook demands nothing"

@@ -1,0 +1,307 @@
+"""Every live node of a cluster against its owned settings: who is contacted, and what is told of fleets as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rollout.app.owned import noted_in, owned_in
+from rollout.app.planning import plan_cluster
+from rollout.app.revert import revert_run
+from rollout.core.model.owned import OwnedStanding
+from rollout.core.presentation.owned_text import OwnedNodes, owned_nodes_lines
+from rollout.errors import InputError, UsageError
+from rollout.features.own.asking import (
+    NOTED_EVERY,
+    OwnedComparison,
+    compare_owned,
+    end_rolled_back,
+    note_comparison,
+    own_run,
+    plan_newcomers,
+    same_change,
+)
+from rollout.features.own.rules import NewcomersThen
+from tests.app.agents import SILENT
+from tests.app.call import CLUSTER, FakeOperator
+from tests.app.site import SMALL
+from tests.app.test_load import TEMPLATES
+from tests.features.own.kubelets import PLAYBOOK, Fleet, live, machine, owning
+
+THREE = ("n1", "n2", "n3")
+
+
+def compared(fleet: Fleet, limit: str = "") -> OwnedComparison:
+    _, found = compare_owned(fleet, CLUSTER, limit)
+    assert found is not None
+    return found
+
+
+def standings(found: OwnedNodes) -> dict[str, str]:
+    assert len({each.name for each in found.nodes}) == len(found.nodes), "a node is told twice"
+    return {each.name: each.standing.value for each in found.nodes}
+
+
+def said(fleet: Fleet) -> str:
+    return "\n".join(owned_nodes_lines(compared(fleet).found, fleet.engine.now()))
+
+
+# ------------------------------------------------------------------------------------------- reading
+
+
+def test_each_node_is_contacted_once(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    compared(fleet)
+    assert fleet.contacts == Counter(THREE)
+    assert fleet.verbs == Counter((name, verb) for name in THREE for verb in ("verify", "snapshot"))
+    assert fleet.opened == 0
+
+
+def test_a_node_that_does_not_answer_is_not_contacted_again(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.agents.says["n2", "verify"] = replace(SILENT, reference="host-key-unknown")
+    found = compared(fleet).found
+    (away,) = (each for each in found.nodes if each.name == "n2")
+    assert (away.standing, away.lacks, away.reference) == (OwnedStanding.NOT_READABLE, False, "host-key-unknown")
+    assert (fleet.contacts["n2"], fleet.verbs["n2", "snapshot"]) == (1, 0)
+    assert "not readable: 1 node n2 [host-key-unknown]" in said(fleet)
+
+
+# ------------------------------------------------------------------------------------------- the source of the nodes
+
+
+def test_nodes_that_the_source_leaves_out_on_purpose_are_not_named(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.live = tuple(map(live, ("n1", "n2", "n4", "n5", "c1", "c2")))
+    master = {"node-role.kubernetes.io/control-plane": ""}
+    fleet.live = (*fleet.live, live("c3", labels=master), live("c4", taints=(f"{next(iter(master))}:NoSchedule",)))
+    fleet.lists("n1", "n2", left_out=frozenset({"n4", "c1", "c2"}))
+    found = standings(compared(fleet).found)
+    assert found == {"n1": "as-wanted", "n2": "as-wanted", "n3": "gone", "n5": "not-readable"}
+    assert "it is not in the inventory now" in said(fleet)
+    fleet.lists("n1", "n2", left_out=frozenset({"n3", "n4", "n5"}))
+    assert "n3: run r1 changed it; the selector or group of the inventory leaves it out now" in said(fleet).replace(
+        "1 node n3", "n3"
+    )
+
+
+def test_a_changed_node_that_left_a_file_but_lives_is_told_once(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.live = tuple(map(live, THREE))
+    fleet.lists("n1", "n2")
+    (node,) = (each for each in compared(fleet).found.nodes if each.name == "n3")
+    assert (node.standing, node.reference) == (OwnedStanding.NOT_READABLE, "not-in-inventory")
+
+
+def test_a_cluster_that_has_lost_all_its_nodes_is_told(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.lists()
+    found = compared(fleet)
+    assert set(standings(found.found).values()) == {"gone"}
+    assert "no node is in its selection now" in said(fleet)
+    assert plan_newcomers(fleet, found, "", "").planned is None
+
+
+# ------------------------------------------------------------------------------------------- runs
+
+
+def test_a_selection_that_no_node_is_in_any_more_is_told(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path)
+    fleet.lists(*THREE, nodesets={"gpu": frozenset({"n1"})})
+    fleet.changed(limit="@gpu")
+    own_run(fleet, "")
+    assert standings(compared(fleet).found) == {"n1": "as-wanted"}
+    fleet.lists(*THREE, nodesets={"gpu": frozenset({"n2", "n3"})})
+    assert standings(compared(fleet).found) == {"n2": "never-changed", "n3": "never-changed"}
+    fleet.lists(*THREE, nodesets={"gpus": frozenset({"n1"})})
+    assert standings(compared(fleet).found) == {}
+    assert "no node is in its selection now" in said(fleet)
+
+
+def test_a_run_that_is_rolled_back_later_is_not_owned_any_more_and_people_are_told_once(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    note_comparison(fleet, compared(fleet))
+    assert owned_in(fleet.past(), CLUSTER) is not None
+    revert_run(fleet, FakeOperator(), "r1", "n1", SMALL.limits, force=False)
+    (back,) = (each for each in compared(fleet).found.nodes if each.lacks)
+    assert (back.name, back.standing, back.reference) == ("n1", OwnedStanding.DRIFTED, "change-reverted")
+    revert_run(fleet, FakeOperator(), "r1", "", SMALL.limits, force=False)
+    assert owned_in(fleet.past(), CLUSTER) is None, "status, page and metrics show no old comparison"
+    assert noted_in(fleet.past(), CLUSTER) is not None
+    (told,) = end_rolled_back(fleet, CLUSTER)
+    assert told == fleet.notes()[-1] == "settings of run r1 are not owned any more: it was rolled back"
+    assert (noted_in(fleet.past(), CLUSTER), end_rolled_back(fleet, CLUSTER)) == (None, ())
+    assert compare_owned(fleet, CLUSTER, "")[1] is None
+
+
+STRICT = PLAYBOOK.replace("name: p", "name: q").replace("{maxPods: 99}", "{podPidsLimit: 512}")
+
+
+def test_settings_of_two_playbooks_on_a_node_are_planned_under_the_conditions_of_both(tmp_path: Path) -> None:
+    """The second lets a timer apply, the first one's approvals count for its settings all the same."""
+    fleet = Fleet(tmp_path)
+    fleet.lists(*THREE)
+    fleet.changed()
+    own_run(fleet, "")
+    fleet.texts["playbooks/q.yaml"] = STRICT
+    fleet.changed(playbook="q")
+    own_run(fleet, "")
+    approvals = "approvals: {count: 1, allowedSigners: signers}\nnewcomers: plan\n"
+    fleet.texts |= {"playbooks/p.yaml": PLAYBOOK + approvals, "playbooks/q.yaml": STRICT + "newcomers: apply\n"}
+    fleet.lists(*THREE, "n4")
+    made = plan_newcomers(fleet, compared(fleet), "", "")
+    assert made.planned is not None
+    assert made.then is NewcomersThen.PLAN
+    plan = made.planned.plan
+    assert (plan.playbook, {each.name: each.value for each in plan.wanted}) == (
+        "q",
+        {"maxPods": "99", "podPidsLimit": "512"},
+    )
+    assert [each.key for each in plan.conditions].count("approvals") == 1
+
+
+def test_of_two_owned_values_for_a_node_that_of_the_later_run_counts(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.changed("maxPods=50", limit="n[2-3]")
+    own_run(fleet, "r2")
+    own_run(fleet, "r1")
+    fleet.lists(*THREE)
+    assert set(standings(compared(fleet).found).values()) == {"as-wanted"}
+    assert fleet.has("n1")
+    assert fleet.has("n2", "maxPods: 50")
+    assert "run r2 changed maxPods since: its value counts on n[2-3]" in said(fleet)
+    fleet.machines["n3"] = machine("n3", 1)
+    made = plan_newcomers(fleet, compared(fleet), "", "")
+    assert made.planned is not None
+    assert [(each.value, each.selection) for each in made.planned.plan.wanted] == [("50", "n3")]
+
+
+def test_a_playbook_that_is_gone_is_named_with_its_run(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.texts["playbooks/q.yaml"] = fleet.texts.pop("playbooks/p.yaml")
+    with pytest.raises(UsageError, match="settings of run r1 are owned by it") as refused:
+        compared(fleet)
+    assert refused.value.reference == "unknown-playbook"
+    assert "rollout own --end r1" in refused.value.hint
+
+
+def test_a_field_that_newer_kubelets_do_not_have_is_not_compared_there(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path)
+    fleet.lists(*THREE)
+    fleet.texts["playbooks/p.yaml"] = PLAYBOOK.replace("maxPods: 99", "--network-plugin-mtu: 1400")
+    fleet.changed()
+    own_run(fleet, "")
+    fleet.machines["n2"] = machine("n2", 1, "1.27.3")
+    (upgraded,) = (each for each in compared(fleet).found.nodes if each.name == "n2")
+    assert (upgraded.standing, upgraded.lacks) == (OwnedStanding.NOT_COMPARED, False), upgraded
+    assert "1.24" in upgraded.evidence, upgraded
+    assert plan_newcomers(fleet, compared(fleet), "", "").planned is None
+
+
+# ------------------------------------------------------------------------------------------- newcomers
+
+
+def newcomers(fleet: Fleet) -> tuple[set[str], dict[str, str]]:
+    """The planned ones, and those that wait with the reason."""
+    made = plan_newcomers(fleet, compared(fleet), "", "")
+    return set(made.planned.plan.nodes) if made.planned else set(), dict(made.waiting)
+
+
+def test_nodes_that_are_not_ready_for_long_enough_wait_and_the_others_are_planned(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.texts["playbooks/p.yaml"] = f"{PLAYBOOK}newcomers: {{then: apply, readyFor: 10m}}\n"
+    fleet.live = (
+        *map(live, (*THREE, "n4")),
+        live("n5", since="1970-01-01T00:55:00Z"),
+        live("n6", ready="False", since="1969-12-01T00:00:00Z"),
+    )
+    fleet.lists(*THREE, "n4", "n5", "n6", "n7")
+    fleet.engine.at = 3600.0
+    planned, waiting = newcomers(fleet)
+    assert planned == {"n4"}
+    assert waiting == {
+        "n5": "its Node is Ready for less than 10 min; planned from 1970-01-01 01:05:00 UTC on",
+        "n6": "its Node is not Ready since 1969-12-01 00:00:00 UTC",
+        "n7": "the API server has no Node of this name",
+    }
+    fleet.engine.at = 3900.0
+    assert newcomers(fleet)[0] == {"n4", "n5"}
+
+
+def test_ages_are_those_of_the_nodes_of_the_api_server(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.lists(*THREE, "n4")
+    assert "when nodes joined is not known: no kubeconfig is named" in said(fleet)
+    fleet.live = (*map(live, THREE), live("n4", created="1970-01-01T00:30:00Z"))
+    fleet.lists(*THREE, "n4")
+    fleet.engine.at = 3600.0
+    assert "never changed by rollout: 1 node n4, joined 30 min ago: maxPods: not set → 99 (run r1)" in said(fleet)
+
+
+def test_a_plan_of_newcomers_has_the_limits_gates_and_budgets_of_the_playbook(tmp_path: Path) -> None:
+    """The share of a rack is one of all its nodes, and never more than of the few that are new."""
+    few = PLAYBOOK.replace("perRack: 100%", "perRack: 1, inFlight: 2") + "budgets: {wave: 1, rack: 1, fleet: 1}\n"
+    fleet = Fleet(tmp_path, texts={"playbooks/p.yaml": few, **TEMPLATES})
+    fleet.lists(*THREE)
+    fleet.changed()
+    own_run(fleet, "")
+    whole = plan_cluster(fleet, CLUSTER, "", ("maxPods=100",), "").plan
+    fleet.lists(*THREE, "n4", "n5", "n6", "n7")
+    made = plan_newcomers(fleet, compared(fleet), "", "n[5-7]")
+    assert made.planned is not None
+    plan = made.planned.plan
+    assert set(plan.nodes) == {"n5", "n6", "n7"}
+    assert (plan.limits, plan.gates, plan.budgets, plan.on_failure) == (
+        whole.limits,
+        whole.gates,
+        whole.budgets,
+        whole.on_failure,
+    )
+    assert [len(wave.nodes) for wave in plan.waves] == [1, 2], "a canary, then the rest"
+    assert plan.racks == {"r": 7}
+
+
+def test_a_plan_stays_as_approved_while_pods_nodes_and_times_change(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.lists(*THREE, "n4")
+    first = plan_newcomers(fleet, compared(fleet), "", "").planned
+    fleet.lists(*THREE, "n4", "n5", digest="another")
+    others = plan_newcomers(fleet, compared(fleet), "", "n4").planned
+    assert first is not None
+    assert others is not None
+    assert first.plan != others.plan
+    assert same_change(first.plan, others.plan)
+    more = plan_newcomers(fleet, compared(fleet), "", "").planned
+    assert more is not None
+    assert not same_change(first.plan, more.plan)
+
+
+def test_nothing_is_planned_from_an_old_list_of_nodes(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    fleet.lists(*THREE, "n4")
+    fleet.remembers = "2026-11-20 16:00:00 UTC"
+    found = compared(fleet)
+    assert "the nodes are those of 2026-11-20 16:00:00 UTC" in said(fleet)
+    with pytest.raises(InputError, match="no API server"):
+        plan_newcomers(fleet, found, "", "")
+
+
+# ------------------------------------------------------------------------------------------- notes
+
+
+def test_a_comparison_is_kept_once_an_hour_unless_it_differs(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    before = len(fleet.notes())
+    assert [note_comparison(fleet, compared(fleet)) for _ in range(3)] == [False] * 3
+    assert len(fleet.notes()) == before + 1
+    fleet.lists(*THREE, "n4")
+    assert [note_comparison(fleet, compared(fleet)) for _ in range(3)] == [True, False, False], "people are told once"
+    assert len(fleet.notes()) == before + 2
+    fleet.engine.at += NOTED_EVERY
+    assert not note_comparison(fleet, compared(fleet))
+    assert len(fleet.notes()) == before + 3
+    assert not note_comparison(fleet, compared(fleet, "n4")), "a part of the cluster is no comparison of it"
+    assert len(fleet.notes()) == before + 3
