@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ class ApiAccess:
 
 def load_kubeconfig(path: str, context: str = "") -> ApiAccess:
     """The connection of ``context`` (``""``: the current one), or ``InputError`` with every mistake."""
-    file = Path(path).expanduser()
+    file = Path(os.path.expanduser(path))  # noqa: PTH111 - `~` of an unknown user stays as written
     root, mistakes = read_document(_text(file, path), path)
     reading = _Reading(root, mistakes, file.absolute().parent, path)
     connection = reading.connection(context)

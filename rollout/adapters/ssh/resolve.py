@@ -246,13 +246,17 @@ def _known_hosts(settings: Settings, tokens: Mapping[str, str]) -> tuple[Path, .
     everyones = settings.get("globalknownhostsfile", GLOBAL_KNOWN)
     return (
         *_paths(settings, "userknownhostsfile", DEFAULT_KNOWN, tokens),
-        *(Path(name).expanduser() for name in everyones if name.lower() != "none"),
+        *(_at_home(name) for name in everyones if name.lower() != "none"),
     )
 
 
 def _paths(settings: Settings, key: str, default: tuple[str, ...], tokens: Mapping[str, str]) -> tuple[Path, ...]:
     names = settings.get(key, default)
-    return tuple(Path(_expanded(_variables(name), tokens)).expanduser() for name in names if name.lower() != "none")
+    return tuple(_at_home(_expanded(_variables(name), tokens)) for name in names if name.lower() != "none")
+
+
+def _at_home(name: str) -> Path:
+    return Path(os.path.expanduser(name))  # noqa: PTH111 - `~` of an unknown user stays as written
 
 
 def _variables(text: str) -> str:

@@ -346,3 +346,8 @@ def test_a_token_file_is_read_again_when_its_token_is_refused(stack: ExitStack, 
     (tmp_path / "token").write_text("new")
     asking.get("/version", 5)
     assert bearer_seen(server)[-2:] == ["Bearer old", "Bearer new"]
+
+
+def test_a_home_that_does_not_exist_is_a_file_that_does_not_exist() -> None:
+    with pytest.raises(InputError, match="no-kubeconfig"):
+        load_kubeconfig("~nobody-of-this-name/config")
