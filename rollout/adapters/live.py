@@ -147,7 +147,8 @@ def _standing(seen: View) -> Iterator[tuple[str, Text]]:
     if seen.halt:
         yield "halted", Text(seen.halt, "bold red")
     if seen.phase is not Phase.ENDED:
-        yield "waits for", Text(seen.waits, "" if seen.halt else "bold")
+        title = "stopped" if seen.standing in ("paused", "on hold", "window closed") else "waits for"
+        yield title, Text(seen.waits, "" if seen.halt else "bold")
     for told in seen.silent:
         yield "", Text(told, "yellow")
     if seen.distances and not seen.halt:

@@ -10,7 +10,8 @@ from threading import Lock
 from rollout.app.after_run import afterwards
 from rollout.app.following import attendance, order_of, plan_of
 from rollout.app.freezes import freeze_in
-from rollout.app.ports import Journal, PastRuns
+from rollout.app.ports import Journal, PastRuns, RunHeader
+from rollout.app.run_changes import change_of
 from rollout.core.presentation.pages.story import Past, Story, StoryFold, tell
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
 from rollout.core.run.events import Answered
@@ -49,7 +50,7 @@ class LiveRun:
 
     def __init__(self, journal: Journal, run: str, clock: Callable[[], float]) -> None:
         header = journal.header(run)
-        self.past = Past(order_of(header), header.counter, header.at, header.who, header.reason, plan_of(header))
+        self.past = _past(journal, header)
         self._journal, self._run, self._clock = journal, run, clock
         self._fold = StoryFold(self.past)
         self._source = f"{clock():.6f}"
@@ -127,14 +128,18 @@ class LiveRuns:
             return self._kept[run]
 
 
+def _past(journal: PastRuns, header: RunHeader) -> Past:
+    change = change_of(journal, header)
+    return Past(order_of(header), header.counter, header.at, header.who, header.reason, plan_of(header), change)
+
+
 # A run's story from the journal, read once: what ``report`` shows.
 
 
 def tell_run(journal: PastRuns, run: str) -> Story:
     """Read a run into its story. A plan that this version cannot read is left out."""
     header = journal.header(run)
-    past = Past(order_of(header), header.counter, header.at, header.who, header.reason, plan_of(header))
     try:
-        return tell(past, decode_events(journal.events(run)))
+        return tell(_past(journal, header), decode_events(journal.events(run)))
     except IllegalMoveError as exc:
         raise StateError("journal-unreadable", f"the journal of {run} cannot be followed: {exc}") from exc

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rollout import __version__
 from rollout.app.node_histories import rolled_back_since
 from rollout.app.ports import PastRuns
+from rollout.app.run_changes import change_of
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.past_run import PastRun
 from rollout.core.run.journal_codec import rules_of
@@ -37,5 +38,6 @@ def past_run(journal: PastRuns, run: str) -> PastRun | None:
         rules=rules,
         ours=(__version__, RULES),
         summary=journal.summary(run),
+        change=change_of(journal, header),
         rolled_back=rolled_back_since(journal, run),
     )

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import partial
 
 from rollout.app.following import recovered_since, replay_if_readable
 from rollout.app.node_histories import cluster_history, topmost_above
-from rollout.app.ports import PastRuns, RunHeader
+from rollout.app.ports import PastRuns
+from rollout.app.run_changes import change_of
+from rollout.core.presentation.headline import NodesDone, WhatChanged, nodes_done
 from rollout.core.presentation.past_run import PendingNodes
-from rollout.core.presentation.run_list import ListedRun, RunStanding
+from rollout.core.presentation.run_list import ListedRun, RunStanding, standing_at_work
 from rollout.core.presentation.summary import RunSummary, run_summary
-from rollout.core.presentation.summary_text import NewerRun, RolledBack, newer_runs, rolled_back
-from rollout.core.run.state import Goal, Phase
+from rollout.core.presentation.summary_text import newer_runs, rolled_back
+from rollout.core.run.state import Goal, Phase, RunState
 from rollout.core.text.nodesets import expand, fold
 
 LaterRollbacks = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Run → the later runs that reverted it, the oldest first → nodes."""
 
 
-def listed_runs(journal: PastRuns, cluster: str = "") -> Iterator[ListedRun]:
-    """The newest first; ``cluster`` ``""``: of every cluster."""
+StateOf = Callable[[str], RunState | None]
+"""Run → its state; ``None``: it cannot be read."""
+
+Changes = MutableMapping[str, WhatChanged]
+
+
+def listed_runs(
+    journal: PastRuns, cluster: str = "", replayed: StateOf | None = None, changes: Changes | None = None
+) -> Iterator[ListedRun]:
+    """The newest first; ``cluster`` ``""``: of every cluster.
+
+    ``replayed``: from elsewhere than the journal. ``changes``: what runs change, as far as it was read before.
+    """
+    replayed = replayed or partial(replay_if_readable, journal)
+    changes = {} if changes is None else changes
     headers = tuple(header for header in journal.listed() if cluster in ("", header.cluster))
     clusters = dict.fromkeys(header.cluster for header in headers)
     holders = (journal.holder(name) for name in clusters)
@@ -28,21 +45,36 @@ def listed_runs(journal: PastRuns, cluster: str = "") -> Iterator[ListedRun]:
     above = {run: newer for name in clusters for run, newer in topmost_above(history[name].nodes).items()}
     later: LaterRollbacks = {}
     for header in headers:
-        summary = None if header.run in at_work else _summary(journal, header.run)
-        standing = RunStanding.AT_WORK if header.run in at_work else _standing(summary)
+        alive = header.run in at_work
+        summary = None if alive else journal.summary(header.run)
+        # without a summary it has not ended, or cordons were lifted after its end
+        state = replayed(header.run) if summary is None else None
+        if state is not None and not alive and state.phase is Phase.ENDED:
+            summary = run_summary(state)
+        if header.run not in changes:
+            changes[header.run] = change_of(journal, journal.header(header.run))
         newer = newer_runs(above.get(header.run, {}))
         back = rolled_back(history[header.cluster].rolled_back(header.run, later.get(header.run, {})))
         pending = _pending(journal, header.run, summary)
-        yield _listed(header, summary, standing, back, newer, pending)
+        yield ListedRun(
+            change=changes[header.run],
+            progress=_progress(header.goal, summary, state),
+            run=header.run,
+            cluster=header.cluster,
+            goal=header.goal,
+            began=header.at,
+            ended=summary.ended if summary else None,
+            who=header.who,
+            reason=header.reason,
+            state=_standing(summary, state, alive=alive),
+            why=_why(summary, state),
+            exit_code=summary.exit_code if summary else None,
+            pending_recovery=PendingNodes(pending),
+            rolled_back=back,
+            on_top=newer,
+        )
         if header.goal == Goal.REVERT and summary is not None:
             later = {**later, **_with(later, header.run, summary)}
-
-
-def _summary(journal: PastRuns, run: str) -> RunSummary | None:
-    """``None``: the run has not ended. Cordons that were lifted after its end make its summary out of date."""
-    found = journal.summary(run)
-    state = replay_if_readable(journal, run) if found is None else None
-    return run_summary(state) if state is not None and state.phase is Phase.ENDED else found
 
 
 def _pending(journal: PastRuns, run: str, summary: RunSummary | None) -> str:
@@ -53,34 +85,25 @@ def _pending(journal: PastRuns, run: str, summary: RunSummary | None) -> str:
     return fold(name for name in expand(owed) if name not in done) if done else owed
 
 
-def _listed(
-    header: RunHeader,
-    summary: RunSummary | None,
-    state: RunStanding,
-    back: tuple[RolledBack, ...],
-    on_top: tuple[NewerRun, ...],
-    pending: str,
-) -> ListedRun:
-    return ListedRun(
-        run=header.run,
-        cluster=header.cluster,
-        goal=header.goal,
-        began=header.at,
-        ended=summary.ended if summary else None,
-        who=header.who,
-        reason=header.reason,
-        state=state,
-        exit_code=summary.exit_code if summary else None,
-        pending_recovery=PendingNodes(pending),
-        rolled_back=back,
-        on_top=on_top,
-    )
+def _progress(goal: str, summary: RunSummary | None, state: RunState | None) -> NodesDone | None:
+    if summary is not None:
+        return nodes_done(goal, {kind: found.count for kind, found in summary.nodes.items()})
+    return nodes_done(goal, Counter(record.state.value for record in state.nodes.values())) if state else None
 
 
-def _standing(summary: RunSummary | None) -> RunStanding:
+def _standing(summary: RunSummary | None, state: RunState | None, *, alive: bool) -> RunStanding:
+    if alive:
+        return standing_at_work(state) if state is not None else RunStanding.AT_WORK
     if summary is None:
         return RunStanding.NO_CONTROLLER
     return RunStanding(summary.ending) if summary.ending in set(RunStanding) else RunStanding.UNKNOWN
+
+
+def _why(summary: RunSummary | None, state: RunState | None) -> str:
+    """Of a halt, else of a pause; ``""``: there is none."""
+    if summary is not None:
+        return summary.why
+    return str((state.halt or state.paused or state.closed) or "") if state is not None else ""
 
 
 def _with(known: LaterRollbacks, rollback: str, summary: RunSummary) -> LaterRollbacks:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rollout.app.after_run import afterwards
 from rollout.app.call import CallPorts
 from rollout.app.chosen_run import chosen_run
@@ -10,15 +12,17 @@ from rollout.app.freezes import freeze_in
 from rollout.app.owned import owned_in
 from rollout.app.past_runs import past_run
 from rollout.app.ports import PastRuns, RunHeader
+from rollout.app.run_changes import change_of
 from rollout.app.run_documents import PastRunDocument, Recorded, past_run_document, recorded
 from rollout.core.model.frozen import dataclass
 from rollout.core.presentation.freeze_text import FreezeNoted
+from rollout.core.presentation.headline import Headline, NodesDone, WhatChanged, nodes_done
 from rollout.core.presentation.owned_text import OwnedNoted
 from rollout.core.presentation.past_run import PastRun
 from rollout.core.presentation.summary import Summary, summarize
 from rollout.core.presentation.summary_text import Afterwards, SinceThen, since_then
 from rollout.core.presentation.waiting_plans import WaitingPlan
-from rollout.core.run.state import RunState
+from rollout.core.run.state import Phase, RunState
 from rollout.core.text.documents import Inline, Moment
 
 MOST_OTHERS = 8
@@ -37,11 +41,12 @@ class Replayed:
 class RunStatus:
     """``at``: seconds since the epoch. ``plans``: those in the current folder that wait for approvals, or to be applied.
 
-    ``run``: a ``PastRun`` if another version of rollout wrote it. ``later`` and ``earlier``: runs of the journal, the newest first.
+    ``change``: what it changes. ``run``: a ``PastRun`` if another version of rollout wrote it. ``later`` and ``earlier``: runs of the journal, the newest first.
     """
 
     at: float
     header: RunHeader
+    change: WhatChanged
     run: Replayed | PastRun
     frozen: FreezeNoted | None
     owned: OwnedNoted | None
@@ -63,6 +68,7 @@ def status_of(journal: PastRuns, run: str, now: float, plans: tuple[WaitingPlan,
     return RunStatus(
         now,
         header,
+        change_of(journal, header),
         past_run(journal, run) or _replayed(journal, run, now),
         freeze_in(journal, header.cluster),
         owned_in(journal, header.cluster),
@@ -78,6 +84,13 @@ def _replayed(journal: PastRuns, run: str, now: float) -> Replayed:
     return Replayed(state, afterwards(journal, state, now))
 
 
+def headline(status: RunStatus, state: RunState) -> Headline:
+    header, counts = status.header, Counter(record.state.value for record in state.nodes.values())
+    ended = state.now if state.phase is Phase.ENDED else None
+    nodes = nodes_done(header.goal, counts)
+    return Headline(status.change, header.goal, nodes, header.who, header.reason, header.at, ended, status.at)
+
+
 # The same for programs.
 
 
@@ -85,16 +98,22 @@ def _replayed(journal: PastRuns, run: str, now: float) -> Replayed:
 class StatusDocument:
     """The state of a run. ``age``: seconds since it began; ``who`` began it, and the ``reason`` that they gave.
 
+    ``change``: what it changes. ``ended``: when, and ``seconds``: how long it took; ``None`` while it has not ended.
+
     ``frozen``: the freeze of its cluster that is in force. ``owned``: the owned settings of its cluster, with the last comparison.
     ``waiting_plans``: plans in the current folder that wait for approvals, or to be applied with them.
     """
 
+    change: WhatChanged
+    progress: NodesDone
     summary: Inline[Summary]
     who: str
     reason: str
     frozen: FreezeNoted | None
     owned: OwnedNoted | None
     began: Moment
+    ended: Moment | None
+    seconds: float | None
     age: float
     since: Inline[SinceThen]
     waiting_plans: tuple[WaitingPlan, ...]
@@ -105,13 +124,18 @@ def status_document(status: RunStatus) -> StatusDocument | PastRunDocument:
     if isinstance(status.run, PastRun):
         return past_run_document(status.run, status.recorded)
     summary = summarize(status.run.state)
+    head = headline(status, status.run.state)
     return StatusDocument(
+        change=head.change,
+        progress=head.nodes,
         summary=summary,
         who=status.header.who,
         reason=status.header.reason,
         frozen=status.frozen,
         owned=status.owned,
-        began=status.header.at,
+        began=head.began,
+        ended=head.ended,
+        seconds=None if head.ended is None else max(0.0, head.ended - head.began),
         age=max(0.0, status.at - status.header.at),
         since=since_then(summary, status.run.after),
         waiting_plans=status.plans,

@@ -19,7 +19,7 @@ from rollout.errors import UsageError
 MOST = 50
 
 
-@registered("List runs: when, who, how they ended, what rolled them back.", prints=(RunsDocument,))
+@registered("List runs: what they change, how they ended, who, when, what rolled them back.", prints=(RunsDocument,))
 @click.command("runs")
 @project_option("cluster", help="Only runs of this cluster.")
 @click.option(
@@ -27,7 +27,7 @@ MOST = 50
 )
 @click.option(
     "--in", "states", multiple=True, metavar="STATE", type=click.Choice([each.value for each in RunStanding]),
-    help=f"Only runs in this state: {', '.join(RunStanding)}.",
+    help=f"Only runs in this state: {', '.join(RunStanding)}. at-work: all with a controller.",
 )  # fmt: skip
 @click.option(
     "--since", default="", metavar="WHEN", help="Only runs that began since this day (2026-11-20) or within this time (36h)."
@@ -35,7 +35,7 @@ MOST = 50
 @click.option("--most", type=click.IntRange(1), default=MOST, show_default=True, help="At most so many runs.")
 @session_options
 def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...], since: str, most: int) -> None:
-    """List runs, the newest first: when each began, its operator, how it ended, and which runs rolled it back.
+    """List runs, the newest first: when each began, what it changes, on how many nodes, how it ended, and which runs rolled it back.
 
     Reads no node: what a run of another journal reverted is not shown. `rollout verify` reads the nodes.
 
@@ -46,7 +46,7 @@ def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...],
     if session.output == "json":
         click.echo(documents.page(RunsDocument(found)))
     else:
-        echo_lines(run_lines(found))
+        echo_lines(run_lines(found, session.clock.now()))
         if cluster and not is_typed("cluster"):
             echo_lines(
                 [

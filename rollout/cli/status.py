@@ -8,15 +8,16 @@ from pathlib import Path
 import click
 
 from rollout.app.run_documents import PastRunDocument
-from rollout.app.status import RunStatus, StatusDocument, run_status, status_document
+from rollout.app.status import RunStatus, StatusDocument, headline, run_status, status_document
 from rollout.cli.options import echo_lines, session_options
 from rollout.cli.registry import Kinds, registered
 from rollout.composition.wiring import Session
 from rollout.core.presentation.freeze_text import noted_line
+from rollout.core.presentation.headline import headline_lines
 from rollout.core.presentation.owned_text import owned_lines
 from rollout.core.presentation.past_run import PastRun, past_run_lines
 from rollout.core.presentation.summary import summarize
-from rollout.core.presentation.summary_text import afterwards_lines, summary_lines
+from rollout.core.presentation.summary_text import afterwards_lines, since_lines, summary_lines
 from rollout.core.presentation.waiting_plans import waiting_plan_lines
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted
@@ -61,7 +62,8 @@ def status_lines(status: RunStatus) -> Iterator[str]:
         yield from past_run_lines(status.run)
     else:
         summary = summarize(status.run.state)
-        yield from summary_lines(summary, status.run.after)
+        first = (*headline_lines(headline(status, status.run.state)), *since_lines(status.run.after.rolled_back))
+        yield from summary_lines(summary, status.run.after, first)
         yield from afterwards_lines(summary, status.run.after)
     cluster, journal = status.header.cluster, status.recorded.journal
     if status.frozen is not None:

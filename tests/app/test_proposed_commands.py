@@ -205,10 +205,10 @@ def test_only_nodes_with_the_bytes_of_others_are_not_recovered(site: Site) -> No
 
 def test_a_pending_recovery_ends_with_the_later_rollback_that_reverts_its_nodes(site: Site) -> None:
     rollback_with_pending_recovery(site)
-    assert "  pending recovery: n2" in list(run_lines(tuple(listed_runs(site.journal))))
+    assert "  pending recovery: n2" in list(run_lines(tuple(listed_runs(site.journal)), 0.0))
     assert "pending recovery (" in said(site, "r2")
     site.roll_back("r1", ("n2",))
-    assert "pending recovery" not in "\n".join(run_lines(tuple(listed_runs(site.journal))))
+    assert "pending recovery" not in "\n".join(run_lines(tuple(listed_runs(site.journal)), 0.0))
     assert "pending recovery (" not in said(site, "r2")
     assert "rollout resume --recover-only r2" not in said(site, "r2")
 

@@ -218,6 +218,7 @@ NOT_DOCUMENTS_OF_OTHERS = {
     "core/plans/plan_codec.py:wanted_in": "a line of a plan that was decoded before its run began",
     "core/text/wanted_settings.py:as_setting": "a value of a plan that was decoded before its run began",
     "core/plans/plan_codec.py:selection_in": "two lines of a plan that was decoded before its run began",
+    "core/plans/plan_codec.py:reasons_in": "a line of a plan that was decoded before its run began",
     "core/reading/project_file.py:": "TOML; tests/core/reading/test_project_file.py",
     "kubelet/changes/templated_config.py:": "a text that was rendered",
     "kubelet/explained/": "tables of this package",

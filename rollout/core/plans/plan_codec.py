@@ -90,6 +90,22 @@ def wanted_in(data: bytes) -> tuple[WantedSetting, ...]:
     return json_text.converter(tuple[WantedSetting, ...]).decode(json_text.parse(found[1]), "wanted") if found else ()
 
 
+def reasons_in(data: bytes) -> tuple[str, ...]:
+    """The reasons of all changes in the bytes of a plan file, each once, largest group first, without reading all of it.
+
+    Also of a plan of another version; ``()``: it records them in another form.
+    """
+    found = _GROUPS.search(data)
+    try:
+        groups = json_text.parse(found[1]) if found else []
+        files = [file for group in groups for file in group["change"]["files"]]
+        reasons = [reason for file in files for reason in file["reasons"]]
+    except (ValueError, KeyError, TypeError):
+        return ()
+    return tuple(dict.fromkeys(reason for reason in reasons if isinstance(reason, str)))
+
+
+_GROUPS = re.compile(rb'^"groups": (.*?),?$', re.MULTILINE)
 _WANTED = re.compile(rb'^"wanted": (.*?),?$', re.MULTILINE)
 _SELECTION = re.compile(rb'^"(playbook|limit)": ("(?:[^"\\\n]|\\.)*"),?$', re.MULTILINE)
 """A canonical plan has one line for each top-level key."""

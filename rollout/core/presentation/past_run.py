@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.presentation.headline import NOTHING_KNOWN, WhatChanged
 from rollout.core.presentation.summary import NodeCount, RunSummary
 from rollout.core.presentation.summary_text import rolled_back, since_lines
 from rollout.core.run.state import Goal
 from rollout.core.text.documents import Moment, PrintedKey, Shown
-from rollout.core.text.terminal import printable, wall
+from rollout.core.text.terminal import printable, seconds_text, wall
 
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
     """``began`` is seconds since the epoch; ``plan`` its digest, ``""`` for a rollback. ``version`` ``""`` and ``rules``
     ``None``: not recorded. ``ours``: the version and the rules of this program. ``summary`` ``None``: none is kept.
-    ``rolled_back``: later rollback → the nodes on which it reverted this run.
+    ``change``: as far as its plan can be read. ``rolled_back``: later rollback → the nodes on which it reverted this run.
     """
 
     run: str
@@ -32,6 +33,7 @@ class PastRun:
     ours: tuple[str, int]
     summary: RunSummary | None
     rolled_back: Mapping[str, tuple[str, ...]]
+    change: WhatChanged = NOTHING_KNOWN
 
 
 def past_run_lines(past: PastRun) -> Iterator[str]:
@@ -39,9 +41,11 @@ def past_run_lines(past: PastRun) -> Iterator[str]:
     what = "rollback" if past.goal == Goal.REVERT else "run"
     how = f"{printable(summary.ending)}, exit code {summary.exit_code}" if summary else "how it ended is not known"
     yield f"{what} {past.run} on {past.cluster}: {how}"
-    until = f", ended {wall(summary.ended)}" if summary else ""
+    yield f"  changes: {past.change}"
+    yield from since_lines(past.rolled_back)
+    took = f", took {seconds_text(max(0.0, summary.ended - past.began))}" if summary else ""
     reason = printable(past.reason, 300) or "no reason was given"
-    yield f"  by {printable(past.who)}, began {wall(past.began)}{until}: {reason}"
+    yield f"  by {printable(past.who)}, began {wall(past.began)}{took}: {reason}"
     yield f"  its events were written by {_written_by(past)}; this is rollout {past.ours[0]} with rules {past.ours[1]}: it can be shown, not resumed"
     if past.plan:
         yield f"  plan: {printable(past.plan, 64)}"
@@ -58,7 +62,6 @@ def past_run_lines(past: PastRun) -> Iterator[str]:
         version = f"rollout {printable(past.version, 40)}" if past.version else "the version of rollout"
         yield "  no summary: the run has not ended, or its version wrote none"
         yield f"  if it has not ended: finish it with {version} that began it, or run: rollout rollback --cluster {past.cluster} --emergency"
-    yield from since_lines(past.rolled_back)
 
 
 def _written_by(past: PastRun) -> str:
@@ -96,7 +99,7 @@ PastRunFacts = Annotated[
 
 ``why``: the message of the halt, ``""`` without one; ``nodes``: node state → how many, and a nodeset.""",
         (
-            "run", "cluster", "goal", "who", "reason", PrintedKey("", "another_version", write=_another_version),
+            "change", "run", "cluster", "goal", "who", "reason", PrintedKey("", "another_version", write=_another_version),
             PrintedKey("plan", or_null=True), PrintedKey("began", kind=Moment),
             PrintedKey("summary.ended", kind=Moment | None), "summary.ending", "summary.exit_code", "summary.why",
             PrintedKey("summary.nodes", "counts", write=_counts), "summary.nodes",

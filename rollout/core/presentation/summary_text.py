@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from rollout.core.model.config_map import ConfigMapOutcome
@@ -73,10 +73,14 @@ class Afterwards:
 NOTHING_SINCE = Afterwards()
 
 
-def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterator[str]:
-    """The run in a few lines, failures folded by message. No command is named that ``after`` makes useless."""
+def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE, first: Iterable[str] = ()) -> Iterator[str]:
+    """The run in a few lines, failures folded by message. No command is named that ``after`` makes useless.
+
+    ``first``: lines on what it changes, which come right after how it stands.
+    """
     what = "rollback" if summary.goal is Goal.REVERT else "run"
     yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
+    yield from first
     if summary.halt:
         yield f"  why: {printable(str(summary.halt), 400)}"
     # A pause, or a closed window: what ends it. A run that has ended waits for nothing before it is resumed.
@@ -281,11 +285,10 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def afterwards_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
-    """For people, on a terminal and on the page."""
+    """For people, on a terminal and on the page. What rolled the run back is said first, by ``since_lines``."""
     yield from attendance_lines(summary, after)
     yield from left_silences_lines(after.silences, summary.run, after.now)
     yield from late_lines(after.late, summary.run, after.now)
-    yield from since_lines(after.rolled_back)
     yield from on_top_lines(after.on_top)
 
 

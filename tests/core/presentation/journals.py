@@ -13,6 +13,7 @@ from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
 from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.presentation.headline import WhatChanged, changed_settings
 from rollout.core.presentation.pages.story import Past, Story, tell
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Answered, Event, Trigger, WaveJudged
@@ -94,7 +95,14 @@ def play_of(plan: Plan, **changes: object) -> Told:
 
 
 def story_of(play: Drive, plan: Plan | None = None, who: str = "ann@ops", reason: str = "pulls time out") -> Story:
-    return tell(Past(play.order, 1, play.began, who, reason, plan), play.journal)
+    return tell(Past(play.order, 1, play.began, who, reason, plan, change_in(plan)), play.journal)
+
+
+def change_in(plan: Plan | None) -> WhatChanged:
+    """What a plan changes, as a journal would read it."""
+    groups = plan.groups if plan is not None else ()
+    reasons = [reason for group in groups for file in group.change.files for reason in file.reasons]
+    return WhatChanged(plan.playbook if plan is not None else "", changed_settings(reasons))
 
 
 @cache

@@ -9,6 +9,7 @@ from functools import cache
 from rollout.core.model.playbook import Cause, OnLateHarm
 from rollout.core.model.report import LastLog
 from rollout.core.presentation.freeze_text import FreezeNoted
+from rollout.core.presentation.headline import ChangedSetting, WhatChanged
 from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.index_page import index_body
 from rollout.core.presentation.pages.live_page import live_body, live_head, now_parts, waiting
@@ -18,7 +19,6 @@ from rollout.core.presentation.pages.parts import idle, story_parts
 from rollout.core.presentation.pages.plan_page import plan_body, plan_head
 from rollout.core.presentation.pages.story import Past, Story, tell
 from rollout.core.presentation.past_run import PendingNodes
-from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance, summary_lines
 from rollout.core.presentation.waiting_plans import WaitingPlan
@@ -30,6 +30,7 @@ from rollout.core.text.documents import instant
 from rollout.core.text.nodesets import fold
 from tests.core.presentation import journals
 from tests.core.presentation.journals import BEGAN, Told, plan_of, play_of, story_of
+from tests.core.presentation.listed import LISTED, listed
 from tests.core.presentation.test_page import Outline
 from tests.orders import in_state
 
@@ -132,13 +133,10 @@ def test_a_freeze_is_shown_with_the_command_that_lifts_it() -> None:
 
 
 def test_the_first_page_shows_it_at_its_cluster() -> None:
-    listed = ListedRun(
-        "r1", "rno", "apply", BEGAN, None, "ann@ops", "", RunStanding.HALTED, 3, PendingNodes(""), (), ()
-    )
     on = (BEGAN, "ann@ops", "frozen as f-1 with token 7: year end")
     off = (BEGAN, "ann@ops", "unfrozen as f-1 with token 8: over")
-    assert FROZEN.format(instant(BEGAN)) in index_body((listed,), "here", {"rno": [on]})
-    assert "unfreeze" not in index_body((listed,), "here", {"rno": [on, off]})
+    assert FROZEN.format(instant(BEGAN)) in index_body((LISTED,), "here", {"rno": [on]})
+    assert "unfreeze" not in index_body((LISTED,), "here", {"rno": [on, off]})
 
 
 def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> None:
@@ -153,12 +151,13 @@ def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> N
         wrongs=(replace(base.wrongs[0], message=evil, reference=evil), *base.wrongs),
     )
     answers = (Answered(story.ended, name, 1, Verb.APPLY, Trigger.REVERTED_UNHEALTHY, "sick", evil),)
-    listed = ListedRun("r1", evil, "apply", BEGAN, None, evil, evil, RunStanding.HALTED, 3, PendingNodes(evil), (), ())
+    change = WhatChanged(evil, (ChangedSetting(evil, evil, evil),), (evil,))
+    found = listed(change=change, cluster=evil, who=evil, reason=evil, why=evil, pending_recovery=PendingNodes(evil))
     node = node_head(story.past.order, name) + node_body(story, name, answers)
     plan = story.past.plan
     assert plan is not None
     rude = replace(plan, playbook=evil, waves=tuple(replace(wave, name=evil) for wave in plan.waves))
-    index = live_head("r1", evil, "apply") + index_body((listed,), evil, {evil: [(BEGAN, evil, evil)]})
+    index = live_head("r1", evil, "apply") + index_body((found,), evil, {evil: [(BEGAN, evil, evil)]})
     for text in (page(story), node, index, plan_head(story.past.order) + plan_body(rude, "")):
         outline = Outline()
         outline.feed(re.sub(r"<(?:link|input)[^>]*>", "", text))
@@ -188,16 +187,13 @@ def test_a_late_watch_waits_for_an_operator_when_it_found_harm_or_was_forgotten(
 
 
 def test_the_index_shows_what_operators_did_without_a_run() -> None:
-    listed = ListedRun(
-        "r1", "rno", "apply", BEGAN, None, "ann@ops", "why", RunStanding.DONE, 0, PendingNodes(""), (), ()
-    )
-    text = index_body((listed,), "here", {"rno": [(BEGAN, "ann@ops", "exec 1"), (BEGAN, "bob@ops", "unlocked")]})
+    text = index_body((LISTED,), "here", {"rno": [(BEGAN, "ann@ops", "exec 1"), (BEGAN, "bob@ops", "unlocked")]})
     assert text.index("unlocked") < text.index("exec 1"), "the newest first"
     assert "2 records of commands and unlocks" in text
     assert "rollout verify --cluster rno" in text
     assert "Waits for you" not in text
     plans = (WaitingPlan("a.plan.json", "rno", "ab12", ("the plan has 0 of 1 approval",)),)
-    text = index_body((listed,), "here", {}, plans)
+    text = index_body((LISTED,), "here", {}, plans)
     assert "a.plan.json on rno: the plan has 0 of 1 approval" in text
     assert '<code class="command">rollout approve a.plan.json --key FILE</code>' in text
 

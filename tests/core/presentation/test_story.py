@@ -183,7 +183,9 @@ def test_the_text_has_the_story_without_the_log(halted: Story) -> None:
     lines = list(report_lines(halted))
     text = "\n".join(lines)
     assert lines[0] == "run r20261120-160000-ab12 on rno: halted, exit code 3"
-    assert "by ann@ops, 2026-11-20 16:00:00 UTC to 2026-11-20 16:02:" in text
+    assert lines[1].startswith("  changes: serializeImagePulls: true → false; ")
+    assert "confirmed; began 2026-11-20 16:00:00 UTC, took 2 min" in lines[2]
+    assert lines[3] == "  by ann@ops: pulls time out"
     for words in (
         "What happened",
         "■ halted: 2 of 60",

@@ -7,18 +7,26 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.headline import NodesDone, WhatChanged, headline_lines
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.markup import clock
 from rollout.core.presentation.pages.moments import MomentKind, fallen, moments
 from rollout.core.presentation.pages.sections import next_steps, taken_back, used_budgets
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import FailureLog, Summary, failure_log, summarize
-from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, SinceThen, since_then, summary_lines
+from rollout.core.presentation.summary_text import (
+    NOTHING_SINCE,
+    Afterwards,
+    SinceThen,
+    since_lines,
+    since_then,
+    summary_lines,
+)
 from rollout.core.run.budgets import Distance
 from rollout.core.run.state import NodeState
 from rollout.core.text.documents import Inline, Moment, Shown
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import printable, wall
+from rollout.core.text.terminal import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +83,10 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class ReportDocument:
-    """What ``report`` tells of a run. ``seconds``: until the last of its ``events``."""
+    """What ``report`` tells of a run. ``change``: what it changes. ``seconds``: until the last of its ``events``."""
 
+    change: WhatChanged
+    progress: NodesDone
     summary: Summary
     who: str
     reason: str
@@ -95,6 +105,8 @@ class ReportDocument:
 def report_document(story: Story, after: Afterwards) -> ReportDocument:
     past, summary = story.past, summarize(story.state)
     return ReportDocument(
+        change=past.change,
+        progress=story.headline().nodes,
         summary=summary,
         who=past.who,
         reason=past.reason,
@@ -131,8 +143,8 @@ LONGEST = 300
 
 def report_lines(story: Story, after: Afterwards = NOTHING_SINCE) -> Iterator[str]:
     """The summary, then what happened, the gates' results, how far budgets were used, and what to do next."""
-    yield from summary_lines(summarize(story.state), after)
-    yield f"  by {printable(story.past.who)}, {wall(story.began)} to {wall(story.ended)}: {printable(story.past.reason) or 'no reason was given'}"
+    first = (*headline_lines(story.headline(after.now)), *since_lines(after.rolled_back))
+    yield from summary_lines(summarize(story.state), after, first)
     yield from (f"  {back}" for back in (taken_back(story),) if back)
     yield ""
     yield "What happened"

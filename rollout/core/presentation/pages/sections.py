@@ -26,6 +26,7 @@ from rollout.core.presentation.summary_text import (
     forced_rollback,
     is_fenced,
     recoverable,
+    since_lines,
     still_pending,
 )
 from rollout.core.presentation.waiting import standing
@@ -154,7 +155,8 @@ def banner(story: Story, after: Afterwards) -> Html:
     """How the run ended, why, what was reverted, what is pending recovery and what came afterwards, in a few lines."""
     state = story.state
     texts = [tag("p", text, class_=name) for name, text in _verdict(story)]
-    texts += [tag("p", line.strip()) for line in afterwards_lines(summarize(state), after)]
+    later = (*since_lines(after.rolled_back), *afterwards_lines(summarize(state), after))
+    texts += [tag("p", line.strip()) for line in later]
     return tag("div", texts, class_=f"banner {_mood(state)}".strip())
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Cause, RevertScope
 from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.presentation.headline import NOTHING_KNOWN, Headline, WhatChanged, nodes_done
 from rollout.core.presentation.waiting import extended
 from rollout.core.run.events import (
     AbortAsked,
@@ -37,7 +38,7 @@ from rollout.core.text.terminal import printable, wall
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was recorded before the run began. ``plan`` is ``None`` for a rollback."""
+    """What was recorded before the run began. ``plan`` is ``None`` for a rollback; ``change``: what it changes or reverts."""
 
     order: Order
     counter: int
@@ -45,6 +46,7 @@ class Past:
     who: str
     reason: str
     plan: Plan | None = None
+    change: WhatChanged = NOTHING_KNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,14 @@ class Story:
     @property
     def began(self) -> float:
         return self.past.at
+
+    def headline(self, now: float = 0.0) -> Headline:
+        """``now``: seconds since the epoch, of a run that goes on."""
+        past, counts = self.past, Counter(record.state.value for record in self.state.nodes.values())
+        ended = self.ended if self.state.phase is Phase.ENDED else None
+        nodes = nodes_done(past.order.goal, counts)
+        now = max(now, self.ended)
+        return Headline(past.change, past.order.goal, nodes, past.who, past.reason, past.at, ended, now)
 
 
 def tell(past: Past, events: Iterable[Event]) -> Story:
