@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick quick-tests lint lint-types lint-rest declared demo clean test compiled test-inside test-counted test-uncounted test-outside test-times image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
-	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-honesty bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
+	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-honesty bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour first-hour-bastion kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -236,3 +236,7 @@ lowest: .cache/tools/.done ## the tests inside the interpreter, and the journal 
 first-hour: .cache/tools/.done ## from an empty Debian with Python to a finished rollout on the lab, by the README's words; counted and timed (root)
 	@test "$$(id -u)" = 0 || { echo "NOT TESTED: it needs root" >&2; exit 2; }
 	tests/first_hour/first-hour.sh .cache/tools/bin .cache/first-hour
+
+first-hour-bastion: setup .cache/tools/.done ## from an empty Debian with an SSH key and an Ansible inventory to the plan and the canary of 300 nodes behind a bastion; writes results/first-hour.md (root)
+	@test "$$(id -u)" = 0 || { echo "NOT TESTED: it needs root" >&2; exit 2; }
+	tests/first_hour/bastion.sh .cache/tools/bin .cache/first-hour-bastion results/first-hour.md

@@ -7,32 +7,16 @@ tools=$(realpath "$1")
 mkdir -p "$2"
 out=$(realpath "$2")
 most_commands=6 most_seconds=300
-cleanup() {
-	for point in dev proc wheelhouse; do mountpoint -q "$out/root/$point" && umount -R -l "$out/root/$point"; done
-	return 0
-}
-trap cleanup EXIT
-cleanup
+# shellcheck source=tests/first_hour/roots.sh
+. "$(dirname "$0")/roots.sh"
+trap 'remove_mounts root' EXIT
+remove_mounts root
 
-if [ ! -e "$out/root.tar" ]; then
-	mmdebstrap --quiet --variant=minbase --include=pipx,python3-venv --aptopt='Apt::Install-Recommends "false"' \
-		--dpkgopt=force-unsafe-io bookworm "$out/fresh.tar"
-	mv "$out/fresh.tar" "$out/root.tar"
-fi
-rm -rf "$out/dist" "$out/wheels"
-"$tools/python" -m build --wheel --outdir "$out/dist" . >"$out/build.log" 2>&1 || { cat "$out/build.log" >&2; exit 1; }
-# What an index would serve to the root: the packages that it needs to build and to run, for Debian's Python.
-"$tools/pip" download --quiet --disable-pip-version-check --dest "$out/wheels" "$out"/dist/*.whl pip setuptools wheel -r requirements/build.in
-rm -rf "$out/root"
-mkdir "$out/root"
-tar -x --numeric-owner -f "$out/root.tar" -C "$out/root" --exclude='./dev/*'
-mkdir -p "$out/root/wheelhouse" "$out/root/root/first" "$out/root/root/rollout"
-git archive HEAD | tar -x -C "$out/root/root/rollout"
-mount --rbind --make-rslave /dev "$out/root/dev"
-mount --bind -o ro "$out/wheels" "$out/root/wheelhouse"
-mount -t proc proc "$out/root/proc"
+fresh_root root pipx,python3-venv
+checkout_and_index root
+mkdir -p "$out/root/root/first"
 
-sed -n '/^<!-- first-hour begins -->/,/^<!-- first-hour ends -->/s/^\(\$ \|    \)//p' README.md >"$out/typed.txt"
+typed README.md first-hour >"$out/typed.txt"
 commands=$(wc -l <"$out/typed.txt")
 for word in 'pipx install' init doctor plan apply report; do
 	grep -q -w -- "$word" "$out/typed.txt" || { echo "the README types no $word" >&2; exit 1; }

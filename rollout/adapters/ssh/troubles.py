@@ -22,7 +22,7 @@ class ConnectionTrouble:
 
 _SSH_V = "`ssh -v` with the same ssh_config shows more"
 _FILES = "raise `ulimit -n`, or have fewer nodes in flight"
-_KNOWN = "check that it is the right node; then remove the line from known_hosts with `ssh-keygen -R`"
+_KNOWN = "check that it is the right machine; then remove the line from known_hosts with `ssh-keygen -R`"
 
 TROUBLES: dict[str, ConnectionTrouble] = {
     "connection-refused": ConnectionTrouble("connection refused", "check that sshd runs, and that the port is right"),
@@ -44,16 +44,16 @@ TROUBLES: dict[str, ConnectionTrouble] = {
         "`--accept-new` accepts and records the keys of new nodes; `ssh-keyscan` shows them",
     ),
     "host-key-changed": ConnectionTrouble("its host key is not the known one", _KNOWN),
-    "host-key-revoked": ConnectionTrouble("its host key is revoked", "the node needs another host key"),
+    "host-key-revoked": ConnectionTrouble("its host key is revoked", "it needs another host key"),
     "host-certificate-refused": ConnectionTrouble("its host certificate is not valid"),
-    "auth-failed": ConnectionTrouble("the node refused the login", f"check the user and the keys; {_SSH_V}"),
+    "auth-failed": ConnectionTrouble("the login was refused", f"check the user and the keys; {_SSH_V}"),
     "auth-too-many-keys": ConnectionTrouble(
-        "the node ended the login after too many keys (MaxAuthTries)",
+        "the login was ended after too many keys (MaxAuthTries)",
         "set the key with `IdentityFile` and `IdentitiesOnly yes` in ssh_config, or remove keys from the ssh-agent",
     ),
-    "auth-timeout": ConnectionTrouble("the node did not answer the login in time"),
+    "auth-timeout": ConnectionTrouble("the login was not answered in time"),
     "no-channel": ConnectionTrouble(
-        "the login succeeded, but the node opened no session", "check MaxSessions and sshd's log on the node"
+        "the login succeeded, but no session was opened", "check MaxSessions and sshd's log there"
     ),
     "proxy-command-failed": ConnectionTrouble("the ProxyCommand did not connect"),
     "too-many-files": ConnectionTrouble("this machine has no file descriptor left", _FILES),

@@ -52,7 +52,8 @@ def doctor(session: Session, cluster: str, limit: str, every: bool) -> int:  # n
             Visit(access, nodes, SystemClock(), _guard(session, inventory), session.traces.keep)
         )
     with back_ends_to_try(inventory, session.kubeconfig) as back_ends:
-        parts = folded_checks(cluster, (*found, *examine_back_ends(*back_ends)), ways)
+        drawn_from = limit if len(chosen) < len(selection) else None
+        parts = folded_checks(cluster, (*found, *examine_back_ends(*back_ends)), ways, drawn_from)
     made = DoctorDocument(cluster, is_well(parts), len(selection), chosen, parts)
     if session.output == "json":
         click.echo(documents.page(made))

@@ -16,15 +16,27 @@ NO_WAY = Way("HOST", "HOST", 22, "USER")
 
 @dataclass(frozen=True, slots=True)
 class ToFix:
-    """The nodes with one trouble: their nodeset, the way to the first of them, and the cluster of all."""
+    """The nodes with one trouble: their nodeset, the way to the first of them, and the cluster of all.
+
+    ``drawn_from``: the nodes of the sample's ``--limit``, where only a sample was read; ``""``: all nodes of the cluster.
+    """
 
     cluster: str
     nodes: str
     way: Way
+    drawn_from: str | None = None
 
     @property
     def doctor(self) -> str:
         return f"rollout doctor --cluster {shlex.quote(self.cluster)} --limit {shlex.quote(self.nodes)}"
+
+    @property
+    def accepting(self) -> str:
+        """Each node has a host key of its own, so those of a sample are not enough."""
+        if self.drawn_from is None:
+            return f"{self.doctor} --accept-new"
+        limit = f" --limit {shlex.quote(self.drawn_from)}" if self.drawn_from else ""
+        return f"rollout doctor --cluster {shlex.quote(self.cluster)}{limit} --all --accept-new"
 
     @property
     def ssh(self) -> str:
@@ -66,7 +78,10 @@ _RUN_IT: dict[str, Callable[[ToFix], str]] = {
         f"or {to.config('ProxyJump BASTION')}"
     ),
     "proxy-command-failed": lambda to: f"ssh -v{to.ssh} true",
-    "bastion-host-key-unknown": lambda to: f"{to.doctor} --accept-new",
+    "bastion-host-key-unknown": lambda to: to.accepting,
+    "bastion-refused": lambda to: (
+        f"ssh -v {shlex.quote(to.way.via)} true\nor {to.config(f'ProxyJump USER@{to.way.via}')}"
+    ),
     "gssapi-not-supported": lambda to: to.config("GSSAPIAuthentication no"),
     "bastion-loop": lambda to: to.config("ProxyJump none"),
     "name-not-known": lambda to: to.config("HostName ADDRESS"),
@@ -76,7 +91,7 @@ _RUN_IT: dict[str, Callable[[ToFix], str]] = {
     "connect-timeout": lambda to: f"nc -vz {to.way.host} {to.way.port}\nor {to.config('ProxyJump BASTION')}",
     "host-unreachable": lambda to: f"ip route get {to.way.host}\nor {to.config('ProxyJump BASTION')}",
     "no-banner": lambda to: f"nc -v {to.way.host} {to.way.port}   # SSH-2.0-… is right\nor {to.config('Port PORT')}",
-    "host-key-unknown": lambda to: f"{to.doctor} --accept-new",
+    "host-key-unknown": lambda to: to.accepting,
     "host-key-changed": lambda to: (
         f"ssh-keygen -R {shlex.quote(to.known_as)} -f {shlex.quote(to.way.known_hosts)}   # only if the node was installed anew"
     ),

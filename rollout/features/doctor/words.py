@@ -60,8 +60,13 @@ class DoctorDocument:
     parts: tuple[DoctorPart, ...]
 
 
-def folded_checks(cluster: str, results: Iterable[DoctorResult], ways: Mapping[str, Way]) -> tuple[DoctorPart, ...]:
-    """In the order of the checks; of one check the worst first. What was not reached is one part for its nodes."""
+def folded_checks(
+    cluster: str, results: Iterable[DoctorResult], ways: Mapping[str, Way], drawn_from: str | None = None
+) -> tuple[DoctorPart, ...]:
+    """In the order of the checks; of one check the worst first. What was not reached is one part for its nodes.
+
+    ``drawn_from``: the ``--limit`` of a sample; ``None``: every node was read.
+    """
     together: dict[tuple[DoctorCheck, Verdict, str, str], list[str]] = {}
     missed: dict[str, list[DoctorCheck]] = {}
     unset: list[DoctorCheck] = []
@@ -73,7 +78,7 @@ def folded_checks(cluster: str, results: Iterable[DoctorResult], ways: Mapping[s
         else:
             message = nameless(each.message, each.node) if each.node else each.message
             together.setdefault((each.check, each.verdict, each.reference, message), []).append(each.node)
-    parts = [_part(cluster, *key, tuple(filter(None, nodes)), ways) for key, nodes in together.items()]
+    parts = [_part(cluster, *key, tuple(filter(None, nodes)), ways, drawn_from) for key, nodes in together.items()]
     for checks, nodes in _by_checks(missed).items():
         parts.append(DoctorPart(checks, Verdict.UNKNOWN, NOT_REACHED, _NOT_REACHED, "", tuple(nodes)))
     if unset:
@@ -92,9 +97,10 @@ def _part(
     message: str,
     names: tuple[str, ...],
     ways: Mapping[str, Way],
+    drawn_from: str | None,
 ) -> DoctorPart:
     way = ways.get(names[0], NO_WAY) if names else NO_WAY
-    how = fix(reference, ToFix(cluster, fold(names), way)) if reference else ""
+    how = fix(reference, ToFix(cluster, fold(names), way, drawn_from)) if reference else ""
     return DoctorPart((check,), verdict, reference or None, for_all(message, names), how, names)
 
 

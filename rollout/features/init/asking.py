@@ -13,7 +13,7 @@ from rollout.core.text.nodesets import NodesetError, expand
 from rollout.core.text.terminal import counted
 from rollout.core.text.yaml_source import read_yaml
 from rollout.errors import InputError, Place, Problem
-from rollout.features.init.rules.ansible import from_ansible, source_of, variables
+from rollout.features.init.rules.ansible import from_ansible, source_of, templates_of
 from rollout.features.init.rules.ansible_groups import chosen
 from rollout.features.init.rules.guesses import Guessed, from_api, some
 from rollout.features.init.rules.names import is_node_name, name_problem
@@ -42,7 +42,7 @@ def nodes_of_ansible(sources: NodeSources, path: str, here: str) -> Guessed:
     hosts = read_hosts(sources.ansible(path), path)
     picked = chosen(hosts)
     source, guesses = source_of(hosts, picked, path)
-    templates = hosts.templates((*picked.nodes, *picked.bastions), variables(source))
+    templates = templates_of(hosts, picked, source)
     if templates:
         hosts.filled = sources.ansible_values(path, templates)
         source, guesses = source_of(hosts, picked, path)

@@ -62,7 +62,7 @@ def test_messages_that_differ_only_in_the_nodes_name_and_address_are_one() -> No
 
 
 def test_what_was_not_reached_is_never_a_pass() -> None:
-    made = document(results("n0001", DoctorCheck.LOGIN, "the node refused the login", "auth-failed"))
+    made = document(results("n0001", DoctorCheck.LOGIN, "the login was refused", "auth-failed"))
     assert not made.ok
     (missed,) = (part for part in made.parts if part.reference == NOT_REACHED)
     assert missed.checks == NODE_CHECKS[NODE_CHECKS.index(DoctorCheck.SHELL) :]
@@ -138,6 +138,22 @@ def test_a_trouble_has_the_command_or_the_line_that_fixes_it(reference: str, nod
     found = [DoctorResult(name, DoctorCheck.LOGIN, Verdict.FAIL, "why", reference) for name in NODES[:nodes]]
     (part,) = folded_checks("rno", found, WAYS)
     assert shown in part.fix
+
+
+def test_host_keys_of_a_sample_are_accepted_for_all_nodes_that_it_was_drawn_from() -> None:
+    found = [DoctorResult("n0001", DoctorCheck.HOST_KEY, Verdict.FAIL, "why", "bastion-host-key-unknown")]
+    (part,) = folded_checks("rno", found, WAYS, "@rack1 & @gpu")
+    assert part.fix == "rollout doctor --cluster rno --limit '@rack1 & @gpu' --all --accept-new"
+    (part,) = folded_checks("rno", found, WAYS, "")
+    assert part.fix == "rollout doctor --cluster rno --all --accept-new"
+
+
+def test_a_bastion_that_refuses_the_login_is_the_one_that_is_tried_again() -> None:
+    found = [DoctorResult("n0001", DoctorCheck.CONNECTION, Verdict.FAIL, "why", "bastion-refused")]
+    ways = {"n0001": Way("n0001", "n0001", 22, "sre", "gate.example.net")}
+    (part,) = folded_checks("rno", found, ways)
+    assert part.fix.splitlines()[0] == "ssh -v gate.example.net true"
+    assert part.fix.splitlines()[-1] == "    ProxyJump USER@gate.example.net"
 
 
 def test_a_fix_shows_no_terminal_escape_of_a_node() -> None:

@@ -7,10 +7,12 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from rollout.core.reading.ansible_inventory import (
     DOAS,
+    LOGIN,
     OF_ANSIBLE,
     AnsibleHosts,
     found_nodes,
@@ -42,10 +44,22 @@ _SUDO = frozenset({"sudo", "ansible.builtin.sudo", "community.general.sudo"})
 
 VARIABLES = (*_OLD_NAMES.values(), *_KEYS, *_ARGUMENTS, *_BECOME)
 """What is read of a host beyond what makes a node."""
+_OF_BASTION = (*LOGIN, *VARIABLES)
 
 
-def variables(source: FromAnsible) -> tuple[str, ...]:
-    """All that is read of a host."""
+_VERSIONS = ("kube_version", "kubernetes_version", "k3s_version", "rke2_version")
+"""Of kubespray, kubeadm's playbooks, k3s-ansible and RKE2's roles. A template without a value is no mistake: it is a guess."""
+_VERSION = re.compile(r"v?1\.(\d{1,3})\.(\d{1,3})(?:[-+][A-Za-z0-9.+-]+)?")
+
+
+def templates_of(hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible) -> Mapping[str, tuple[str, ...]]:
+    """Host → its variables that only Ansible can fill. Of a bastion only the way to it is read."""
+    nodes = hosts.templates(chosen.nodes, (*_variables(source), *_VERSIONS))
+    return {**nodes, **hosts.templates(chosen.bastions, _OF_BASTION)}
+
+
+def _variables(source: FromAnsible) -> tuple[str, ...]:
+    """All that a node must have a value for."""
     return (*variables_of(source), *VARIABLES)
 
 
@@ -82,7 +96,7 @@ def from_ansible(
 ) -> Guessed:
     """``here``: the folder that relative paths of keys begin at, as in Ansible. Raises ``InputError``."""
     refuse([name_problem(name, hosts.where) for name in chosen.nodes if not is_node_name(name)])
-    refuse([*hosts.unfilled((*chosen.nodes, *chosen.bastions), variables(source))])
+    refuse([*hosts.unfilled(chosen.nodes, _variables(source)), *hosts.unfilled(chosen.bastions, _OF_BASTION)])
     notes = list(guesses)
     found = found_nodes(hosts, source, chosen.nodes)
     found = placed(replace(found, nodes=tuple(_by_old_names(hosts, node) for node in found.nodes)), notes)
@@ -99,15 +113,31 @@ def from_ansible(
         )
     every = [*ways.values(), *([through.way] if through is not None else [])]
     told = (*chosen.told, *_dropped(hosts, chosen, source, every))
+    version = _version(hosts, chosen, notes)
     labels = {name: {LABELS[role]: ""} for name, role in chosen.roles.items() if role in LABELS}
     return Guessed(
         replace(found, nodes=nodes),
         tuple(notes),
-        told=told,
+        version,
+        told,
         labels=labels,
         ways={name: way.lines for name, way in ways.items() if way.lines},
         bastions=bastions,
     )
+
+
+def _version(hosts: AnsibleHosts, chosen: Chosen, notes: list[str]) -> str:
+    """The newest that an installer's variable sets; ``""``: none does."""
+    found: dict[tuple[int, int], str] = {}
+    for host, name in product(chosen.nodes, _VERSIONS):
+        if match := _VERSION.fullmatch(str(hosts.value(host, name) or "")):
+            found.setdefault((int(match[1]), int(match[2])), name)
+    if not found:
+        return ""
+    newest = max(found)
+    version = "v1.{}.{}".format(*newest)
+    notes.append(f"apiServer: {version}, the variable `{found[newest]}`")
+    return version
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +243,7 @@ def _bastion(
 
 
 def _dropped(hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, ways: Sequence[_Way]) -> Iterator[str]:
-    used = {*variables(source), "ansible_become"}
+    used = {*_variables(source), *_VERSIONS, "ansible_become"}
     names = Counter(name for host in chosen.nodes for name in hosts.variables(host))
     passwords = sorted(_PASSWORDS & names.keys())
     if passwords:

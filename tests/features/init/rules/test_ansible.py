@@ -249,6 +249,44 @@ def test_what_is_dropped_of_a_bastion_is_told_too() -> None:
 # Templates.
 
 
+def test_a_bastion_needs_no_value_for_what_only_nodes_have() -> None:
+    text = json.dumps(
+        {
+            "_meta": {"hostvars": {"n1": {"number": 1}}},
+            "all": {
+                "vars": {"rack": "r{{ number }}", "ansible_user": "{{ who }}"},
+                "children": ["bastion", "kube_node"],
+            },
+            "bastion": {"hosts": ["gate"]},
+            "kube_node": {"hosts": ["n1"]},
+        }
+    )
+    found = guessed(text, {"n1": {"rack": "r1", "ansible_user": "ops"}, "gate": {"ansible_user": "jump"}})
+    assert [node.rack for node in found.found.nodes] == ["r1"]
+    assert "ProxyJump: jump@gate, the only host of a group of bastions" in found.notes
+    with pytest.raises(InputError, match="`ansible_user` of `gate` is a template"):
+        guessed(text, {"n1": {"rack": "r1", "ansible_user": "ops"}})
+
+
+@pytest.mark.parametrize(
+    ("variables", "version", "note"),
+    [
+        ({"kube_version": "1.34.2"}, "v1.34.2", "apiServer: v1.34.2, the variable `kube_version`"),
+        ({"kube_version": "v1.33.5"}, "v1.33.5", "apiServer: v1.33.5, the variable `kube_version`"),
+        ({"k3s_version": "v1.33.5+k3s1"}, "v1.33.5", "apiServer: v1.33.5, the variable `k3s_version`"),
+        ({"rke2_version": "v1.33.5-rc1+rke2r1"}, "v1.33.5", "apiServer: v1.33.5, the variable `rke2_version`"),
+        ({"kube_version": "{{ unknown }}"}, "", ""),
+        ({"kube_version": "latest"}, "", ""),
+        ({"kube_version": 1.34}, "", ""),
+        ({}, "", ""),
+    ],
+)
+def test_the_installer_s_version_is_the_api_server_s(variables: Mapping[str, object], version: str, note: str) -> None:
+    found = guessed(printed({"kube_node": ["n1"]}, {"n1": variables}))
+    assert found.api_server == version
+    assert [line for line in found.notes if line.startswith("apiServer")] == [note][: bool(note)]
+
+
 def test_templates_are_asked_of_ansible_and_never_taken_as_text() -> None:
     text = printed(
         {"kube_node": ["n1"]}, {"n1": {"ansible_host": "{{ ip }}", "rack": "{{ row }}", "other": "{{ no }}"}}
