@@ -168,6 +168,16 @@ class Reader:
                 break
         return file
 
+    def matching(self, pattern: Path, *, private: bool) -> SshConfigFile:
+        """All files that a path with ``*`` in its name matches, in the order of their names."""
+        paths = sorted(pattern.parent.glob(pattern.name))
+        if not paths:
+            self._problem("ssh-config-unreadable", f"cannot read {pattern}: no file matches it")
+        file = SshConfigFile()
+        file.begin(HostLine(("*",)))
+        file.stanzas[-1].lines += [self.file(path, depth=1, always=True, private=private) for path in paths]
+        return file
+
     def _lines(self, path: Path, *, private: bool) -> list[str]:
         self._files += 1
         if self._files > MOST_FILES:
@@ -264,13 +274,18 @@ class SshConfig:
 
     @classmethod
     def read(cls, path: Path | None, *, private: bool = False) -> SshConfig:
-        """From a file; ``None`` is the empty configuration. Every mistake found is in the ``InputError``.
+        """From a file, or from all that ``*`` in its name matches; ``None`` is the empty configuration. Every mistake found is in the ``InputError``.
 
         It decides which host gets a password and which key is trusted: refused if another user controls it, a link to
         it or a folder above it. ``private``: also if its group can write it, like every included file.
         """
         reader = Reader()
-        file = SshConfigFile() if path is None else reader.file(path, depth=0, always=True, private=private)
+        if path is None:
+            file = SshConfigFile()
+        elif "*" in path.name and not path.exists():
+            file = reader.matching(path, private=private)
+        else:
+            file = reader.file(path, depth=0, always=True, private=private)
         if reader.problems:
             raise InputError(tuple(reader.problems))
         return cls(file, twice=reader.twice)

@@ -17,7 +17,7 @@ from rollout.features.init.rules.ansible import from_ansible, source_of, templat
 from rollout.features.init.rules.ansible_groups import chosen
 from rollout.features.init.rules.guesses import Guessed, from_api, some
 from rollout.features.init.rules.names import is_node_name, name_problem
-from rollout.features.init.words.project import NewProject, inventory_path, project_texts, ssh_config_path
+from rollout.features.init.words.project import SSH_CONFIGS, NewProject, inventory_path, project_texts, ssh_config_path
 from rollout.features.init.words.refreshed import refreshed
 from rollout.features.init.words.ssh_config import is_as_made, ssh_config_text
 from rollout.kubelet.fields import known_minors
@@ -109,7 +109,7 @@ def drafted(cluster: str, guessed: Guessed, api_server: str, kubeconfig: str, ss
         version = f"v1.{known_minors()[-1]}.0"
         notes = (*notes, f"apiServer: {version}, the newest that rollout knows; correct it if it is another")
     own = ssh_config_text(guessed)
-    named = ssh_config or (ssh_config_path(cluster) if own else "")
+    named = ssh_config or (SSH_CONFIGS if own else "")
     texts = project_texts(NewProject(cluster, version, guessed, kubeconfig, named))
     checked = check(_Texts(texts), _NoSources())
     if checked.problems:

@@ -34,7 +34,8 @@ from rollout.features.init.asking import (
 from rollout.features.init.client import read_if_there, replace_all, write_new
 from rollout.features.init.rules.guesses import Guessed
 from rollout.features.init.rules.tables import read_names
-from rollout.features.init.words.project import IGNORED, inventory_path, ssh_config_path
+from rollout.features.init.words.project import IGNORED, SSH_CONFIGS, inventory_path, ssh_config_path
+from rollout.features.init.words.ssh_config import hosts_of
 from rollout.kubelet import versions
 from rollout.lab import launch
 from rollout.lab.of_cluster import LAB_FOLDER, SSH_CONFIG, serves, specification
@@ -190,13 +191,32 @@ def _tell_ssh(cluster: str, texts: Mapping[str, str], *, is_lab: bool, is_second
         return
     say(f"read {path}: it was made of Ansible's variables, and says how the nodes are reached")
     line = f"Include {Path.cwd() / path}"
-    if is_lab or is_second:
+    named = project_here().values.get("ssh_config") if is_second else None
+    if named is not None and Path(named.value) == Path.cwd() / SSH_CONFIGS:
+        say(f"  `ssh_config` in {PROJECT_FILE} names it, with those of the other clusters")
+        _tell_shared_hosts(path, texts[path])
+    elif named is not None and Path(named.value).parent == Path.cwd() / Path(SSH_CONFIGS).parent:
+        say(f'  for the files of all clusters, write `ssh_config = "{SSH_CONFIGS}"` in {PROJECT_FILE}')
+        _tell_shared_hosts(path, texts[path])
+    elif is_lab or is_second:
         say(f"  use it with `--ssh-config {path}`, or write `{line}` as the first line of the ssh_config in use")
     else:
         say(
             f"  `ssh_config` in {PROJECT_FILE} names it, so ~/.ssh/config is not read; to have both, remove that line and"
         )
         say(f"  write `{line}` as the first line of ~/.ssh/config")
+
+
+def _tell_shared_hosts(path: str, text: str) -> None:
+    """Of two files with the same host, OpenSSH takes the first value."""
+    folder = Path(SSH_CONFIGS).parent
+    for other in sorted(folder.glob(Path(SSH_CONFIGS).name)):
+        both = hosts_of(read_if_there(other) or "") & hosts_of(text) if other != Path(path) else frozenset[str]()
+        if both:
+            first = min(str(other), path)
+            say(
+                f"  {counted(len(both), 'host')} of it, such as {printable(min(both), 80)}, in {other}, too: {first} wins"
+            )
 
 
 def _tell_ignored(texts: Mapping[str, str]) -> None:

@@ -221,6 +221,20 @@ def test_a_missing_file(tmp_path: Path) -> None:
         SshConfig.read(tmp_path / "missing")
 
 
+def test_all_files_that_a_star_matches_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no file matches it"):
+        SshConfig.read(tmp_path / "*.ssh_config")
+    (tmp_path / "b.ssh_config").write_text("User late\nPort 2202\n")
+    (tmp_path / "a.ssh_config").write_text("Host n1\n  User early\n")
+    (tmp_path / "c.other").write_text("Port 2203\n")
+    read = SshConfig.read(tmp_path / "*.ssh_config")
+    assert [read.lookup(name)["user"] for name in ("n1", "n2")] == [("early",), ("late",)]
+    assert read.lookup("n1")["port"] == ("2202",)
+    (tmp_path / "b.ssh_config").write_text("Pirt 2202\n")
+    with pytest.raises(InputError, match="Pirt"):
+        SshConfig.read(tmp_path / "*.ssh_config")
+
+
 def cost_of_stanzas(folder: Path, count: int) -> int:
     """The number of calls for so many nodes, each with its own stanza."""
     stanzas = "".join(f"Host node-{n}\n  HostName 127.1.{n >> 8}.{n & 255}\n  Port 2222\n" for n in range(count))

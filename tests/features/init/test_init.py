@@ -202,6 +202,37 @@ def test_a_second_cluster_is_added_and_touches_no_file_of_the_first(
     assert run(["check"]) == 0
 
 
+SITE = """\
+#!/bin/sh
+echo '{"_meta": {"hostvars": {}}, "all": {"vars": {"ansible_ssh_common_args": "-J gate-%s"}, "hosts": ["%s", "shared"]}}'
+"""
+
+
+@pytest.mark.process
+def test_the_ssh_config_of_a_second_cluster_is_used_without_another_line(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):
+        script = empty.parent / f"{name}.sh"
+        script.write_text(SITE % (name, name))
+        script.chmod(0o700)
+        init = ["init", "--ansible", str(script), "--cluster", name, "--api-server", "v1.33.2"]
+        assert run(init) == 0, capsys.readouterr().err
+    told = capsys.readouterr().out
+    assert "`ssh_config` in rollout.toml names it, with those of the other clusters" in told
+    assert "1 host of it, such as shared, in inventories/one.ssh_config, too: inventories/one.ssh_config wins" in told
+    resolver = Resolver.reading(empty / "inventories/*.ssh_config")
+    ways = [resolver.resolve(Target(name, name)).via for name in ("one", "two", "shared")]
+    assert [str(way) for way in ways] == ["gate-one", "gate-two", "gate-one"]
+    assert run(["check"]) == 0
+    toml = empty / "rollout.toml"
+    toml.write_text(toml.read_text().replace("*", "one"))
+    (empty / "inventories/two.yaml").unlink()
+    (empty / "inventories/two.ssh_config").unlink()
+    assert run(init) == 0
+    assert 'write `ssh_config = "inventories/*.ssh_config"` in rollout.toml' in capsys.readouterr().out
+
+
 def test_what_git_must_not_keep_is_ignored_or_told(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (empty / ".gitignore").write_text("*.plan.json\n")
     assert run(["init", "--nodes", "n1", "--api-server", "v1.33.2"]) == 0
@@ -306,7 +337,7 @@ def test_templates_of_a_real_inventory_are_filled_by_ansible(
     endpoint = Resolver.reading(fragment).resolve(Target("n1", "n1.example.net"))
     assert str(endpoint.via) == "192.0.2.9"
     assert f"Include {fragment}" in capsys.readouterr().out
-    assert 'ssh_config = "inventories/edge.ssh_config"' in (empty / "rollout.toml").read_text()
+    assert 'ssh_config = "inventories/*.ssh_config"' in (empty / "rollout.toml").read_text()
     hosts.write_text(BEHIND_A_BASTION.replace("domain=example.net\n", ""))
     assert run(["init", "--refresh", "--ansible", str(hosts)]) == 2
     assert "`ansible_host` of `n1` is a template, and Ansible has no value for it" in capsys.readouterr().err

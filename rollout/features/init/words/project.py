@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from rollout.core.reading.found_nodes import FoundNode
@@ -63,6 +63,10 @@ def ssh_config_path(cluster: str) -> str:
     return f"inventories/{cluster}.ssh_config"
 
 
+SSH_CONFIGS = ssh_config_path("*")
+"""Those of all clusters: what ``rollout.toml`` names, so that a further cluster needs no other line there."""
+
+
 def _inventory(project: NewProject) -> Iterator[str]:
     found = project.guessed.found
     nodes = sorted(found.nodes, key=lambda node: natural(node.name))
@@ -82,18 +86,21 @@ def _inventory(project: NewProject) -> Iterator[str]:
         if places:
             yield f"{title}:"
             yield from (f"  {json.dumps(name)}: {_listed(members)}" for name, members in places.items())
-    taken = {str(place) for node in nodes for place in (node.rack, node.zone) if place}
-    groups = {
-        name: members
-        for name, members in found.groups.items()
-        if members and is_name(name) and name != EVERYTHING and name not in taken
-    }
-    if groups:
+    lines = group_lines(project.guessed, {str(place) for node in nodes for place in (node.rack, node.zone) if place})
+    if lines:
         yield "groups:"
-    for name, members in groups.items():
-        labels = project.guessed.labels.get(name)
-        more = f", labels: {{{_pairs([*labels.items()])}}}" if labels else ""
-        yield f"  {json.dumps(name)}: {{nodes: {_listed(members)}{more}}}"
+        yield from (f"  {line}" for line in lines.values())
+
+
+def group_lines(guessed: Guessed, taken: Set[str]) -> Mapping[str, str]:
+    """Group → its entry. Groups without a usable name, or with one that is ``taken``, have none."""
+    lines: dict[str, str] = {}
+    for name, members in guessed.found.groups.items():
+        if members and is_name(name) and name != EVERYTHING and name not in taken:
+            labels = guessed.labels.get(name)
+            more = f", labels: {{{_pairs([*labels.items()])}}}" if labels else ""
+            lines[name] = f"{json.dumps(name)}: {{nodes: {_listed(members)}{more}}}"
+    return lines
 
 
 def _shared(values: Iterable[object]) -> object:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from rollout.core.model.inventory import Inventory
+from rollout.core.model.inventory import Inventory, Node
 from rollout.core.reading.found_nodes import FoundNode
 from rollout.core.reading.inventory_file import NO_RACK, load_inventory
 from rollout.core.text.nodesets import NodesetError, expand, fold
@@ -19,7 +19,7 @@ from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Entry, Item, read_yaml
 from rollout.errors import InputError, Place, Problem
 from rollout.features.init.rules.guesses import Guessed, some
-from rollout.features.init.words.project import LONGEST_KEY, attributes, keys_of
+from rollout.features.init.words.project import LONGEST_KEY, attributes, group_lines, keys_of
 
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'")
 _ALGEBRA = re.compile(r"[@!&^*?]")
@@ -53,10 +53,20 @@ def refreshed(text: str, file: str, guessed: Guessed) -> Refreshed:
     work.nodes()
     work.places("racks", {name: [str(node.rack)] for name, node in work.came.items() if node.rack is not None})
     work.zones()
-    work.groups({name: list(groups) for name, groups in _groups_of(guessed, came).items()})
+    of = _groups_of(guessed, came)
+    fresh = _fresh_groups(have, guessed, of)
+    work.groups({name: list(groups) for name, groups in of.items()}, fresh)
     new = work.result()
-    _prove(have, new, file, found, set(came))
+    _prove(have, new, file, found, set(came), {name: guessed.labels.get(name, {}) for name in fresh})
     return Refreshed(new, came, went, tuple(_differences(have, guessed)))
+
+
+def _fresh_groups(have: Inventory, guessed: Guessed, of: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+    """Entries for groups of nodes that came and that the file does not have. A group without such a node may have been removed by a person."""
+    wanted = {group for groups in of.values() for group in groups}
+    places = {str(place) for node in guessed.found.nodes for place in (node.rack, node.zone) if place}
+    lines = group_lines(guessed, places | have.nodesets.keys())
+    return {name: line for name, line in lines.items() if name in wanted}
 
 
 def _groups_of(guessed: Guessed, names: Iterable[str]) -> Mapping[str, list[str]]:
@@ -87,10 +97,19 @@ def _differences(have: Inventory, guessed: Guessed) -> Iterator[str]:
         yield f"left as it is: apiServer {have.api_server}; the source shows {guessed.api_server}"
 
 
-def _prove(have: Inventory, text: str, file: str, found: Mapping[str, FoundNode], came: Set[str]) -> None:
+def _prove(
+    have: Inventory,
+    text: str,
+    file: str,
+    found: Mapping[str, FoundNode],
+    came: Set[str],
+    fresh: Mapping[str, Mapping[str, str]],
+) -> None:
+    """Of the nodes that stay nothing changes but new groups of theirs, with their labels. ``fresh``: new group → its labels."""
     new = load_inventory(text, file)
     kept = {name: node for name, node in have.nodes.items() if name in found}
-    same = {name: node for name, node in new.nodes.items() if name not in came} == kept
+    stay = {name: node for name, node in new.nodes.items() if name not in came}
+    same = stay.keys() == kept.keys() and all(_without(node, kept[name], fresh) for name, node in stay.items())
     reached = all(
         new.nodes[name].address == str(found[name].address or name).replace("{name}", name)
         for name in came
@@ -99,6 +118,16 @@ def _prove(have: Inventory, text: str, file: str, found: Mapping[str, FoundNode]
     if not same or not reached or came - new.nodes.keys():
         message = "the nodes that came and went cannot be written into it without another effect"
         raise InputError((Problem("not-refreshed", f"{printable(file)}: {message}", hint=BY_HAND),))
+
+
+def _without(node: Node, before: Node, fresh: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether the node is as before, but for the groups ``fresh``."""
+    groups = tuple(group for group in node.groups if group not in fresh)
+    labels = {key: value for group in node.groups for key, value in fresh.get(group, {}).items()}
+    return replace(node, groups=groups, labels={**before.labels}) == before and node.labels == {
+        **labels,
+        **before.labels,
+    }
 
 
 @dataclass(slots=True)
@@ -221,16 +250,21 @@ class _Work:
         self.places("zones", fresh)
         self.went = kept
 
-    def groups(self, of: Mapping[str, Sequence[str]]) -> None:
-        """``of``: node that came → its groups in the source. Groups that the file does not have are not added."""
+    def groups(self, of: Mapping[str, Sequence[str]], fresh: Mapping[str, str]) -> None:
+        """``of``: node that came → its groups in the source. ``fresh``: groups that the file does not have, with their entries."""
         section = self.root.entries().get("groups")
         if section is None:
+            if fresh:
+                end = self._last_content(1, len(self._lines()))
+                self.added.setdefault(end, []).extend(["groups:", *(f"  {line}" for line in fresh.values())])
             return
         self._in_lines(section, [*section.item.entries().values()])
         for name, entry in section.item.entries().items():
             nodes = entry.item.entries().get("nodes")
             if nodes is not None:
                 self._members(section, entry, nodes.item, [node for node, its in of.items() if name in its])
+        indent = " " * (next(iter(section.item.entries().values())).column - 1)
+        self._append(section, [f"{indent}{line}" for line in fresh.values()])
 
     def _members(self, section: Entry, entry: Entry, value: Item, more: Sequence[str]) -> None:
         """Nodesets without set algebra: those with it refer to names by others, or are reported when the result is read."""

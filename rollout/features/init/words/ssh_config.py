@@ -39,6 +39,12 @@ def is_as_made(text: str) -> bool:
     return digest == _digest(head + stanzas)
 
 
+def hosts_of(text: str) -> frozenset[str]:
+    """The hosts of its stanzas, if it is as made."""
+    lines = (line.split() for line in text.split("\n") if line.startswith("Host "))
+    return frozenset(name for words in lines for name in words[1:])
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 

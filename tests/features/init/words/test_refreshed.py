@@ -76,7 +76,7 @@ def test_a_node_that_went_leaves_its_lines_racks_and_groups() -> None:
 
 def test_a_node_that_came_joins_its_like_its_rack_and_the_groups_of_the_file() -> None:
     new = [node("n5", "r1", user="sre"), node("m3", "r3", address="10.0.0.3")]
-    made = again(FOLDED, *N, *M, *new, gpu=["n4", "n5", "m2"], unheard=["n5"])
+    made = again(FOLDED, *N, *M, *new, gpu=["n4", "n5", "m2"])
     assert made.came == ("n5", "m3")
     assert made.text == (
         FOLDED.replace("n[1-4]: {} ", '"n[1-5]": {} ')
@@ -84,6 +84,25 @@ def test_a_node_that_came_joins_its_like_its_rack_and_the_groups_of_the_file() -
         .replace("r1: n[1-4]", 'r1: "n[1-5]"')
         .replace("    - m2\n", '    - m2\n  "r3": "m3"\n')
         .replace("[n4, m2]", '[n4, "m2,n5"]')
+    )
+
+
+def test_a_group_that_the_file_lacks_comes_with_its_first_new_node() -> None:
+    new = node("n5", "r1", user="sre")
+    made = again(FOLDED, *N, *M, new, infra=["n1", "n5"], removed=["n1", "n2"], r2=["n5"])
+    assert '  last: {nodes: m2}\n  "infra": {nodes: "n[1,5]"}\nsettings:' in made.text
+    assert "removed" not in made.text, "a person may have removed it"
+    assert '"r2"' not in made.text, "a rack has this name"
+
+
+def test_a_file_without_groups_gets_them_with_the_labels_of_their_roles() -> None:
+    new = node("n4", "r1")
+    labels = {"etcd": {"node-role.kubernetes.io/etcd": ""}}
+    found = Guessed(FoundNodes("hosts", (*N[:3], new), {"etcd": ["n1", "n4"]}), (), labels=labels)
+    made = refreshed(LISTED, "c.yaml", found)
+    assert made.text == (
+        f'{LISTED}  - {{name: "n4", rack: "r1"}}\n'
+        'groups:\n  "etcd": {nodes: "n[1,4]", labels: {"node-role.kubernetes.io/etcd": ""}}\n'
     )
 
 
