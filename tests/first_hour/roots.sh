@@ -8,7 +8,7 @@ fresh_root() { # NAME PACKAGES: $out/NAME is a new root file system, from $out/N
 			--dpkgopt=force-unsafe-io bookworm "$out/fresh.tar"
 		mv "$out/fresh.tar" "$out/$1.tar"
 	fi
-	rm -rf "${out:?}/$1"
+	rm -rf --one-file-system "${out:?}/$1"
 	mkdir "$out/$1"
 	tar -x --numeric-owner -f "$out/$1.tar" -C "$out/$1" --exclude='./dev/*'
 	mount --rbind --make-rslave /dev "$out/$1/dev"
