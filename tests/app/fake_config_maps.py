@@ -26,6 +26,7 @@ class FakeConfigMaps:
     away: float = 0
     forbidden: bool = False
     refuses: str = ""
+    unreadable: frozenset[str] = frozenset()
     uid: str = "uid-1"
     before_write: Callable[[], None] = lambda: None
     writes: list[str] = field(default_factory=list)
@@ -41,6 +42,8 @@ class FakeConfigMaps:
 
     def read(self, namespace: str, name: str, timeout: float) -> ConfigMap | None:
         self._answer()
+        if name in self.unreadable:
+            raise RemoteError("forbidden", "no right to this name")
         found = self.data.get(name)
         return None if found is None else ConfigMap(namespace, name, str(self.version), dict(found), self.uid)
 

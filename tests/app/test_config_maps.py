@@ -205,6 +205,15 @@ def test_after_an_upgrade_that_renames_it_nothing_is_written_under_the_old_name(
     assert (found.writes, found.text) == ([], KUBELET)
 
 
+def test_a_renamed_one_is_said_so_without_the_right_to_read_the_new_one() -> None:
+    """The rights are for the name of the plan."""
+    found = upgraded(KUBELET)
+    found.unreadable = frozenset({"kubelet-config"})
+    answer = done(found, OLDER)
+    assert (answer.outcome, answer.reference) == (ConfigMapOutcome.CHANGED, "config-map-renamed")
+    assert "kubeadm reads kubelet-config now" in answer.message
+
+
 def test_a_rollback_after_such_an_upgrade_restores_it_and_says_what_the_new_one_has() -> None:
     """kubeadm has made the new one of the old one, with the settings of the run."""
     found = upgraded(NEW)

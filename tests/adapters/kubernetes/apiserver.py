@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -17,6 +18,8 @@ from tests.controllers import PATIENCE, until
 
 BINARY = Path(os.environ.get("ROLLOUT_APISERVER", Path.home() / ".cache/rollout-tests/kube-apiserver"))
 ADMIN, READER, DRAINER, WRITER, NOBODY = "admin-token", "reader-token", "drainer-token", "writer-token", "nobody-token"
+LOOKER = "looker-token"
+"""It may read the ConfigMaps, and write none."""
 GROUP = "rbac.authorization.k8s.io"
 LOOKS = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
@@ -61,7 +64,7 @@ class ApiServer:
         self._folder = folder
         clients, peers, self._port = _ports(3)
         (folder / "tokens.csv").write_text(
-            f'{ADMIN},admin,1,"system:masters"\n{READER},reader,2,""\n{NOBODY},nobody,3,""\n{DRAINER},drainer,4,""\n{WRITER},writer,5,""\n'
+            f'{ADMIN},admin,1,"system:masters"\n{READER},reader,2,""\n{NOBODY},nobody,3,""\n{DRAINER},drainer,4,""\n{WRITER},writer,5,""\n{LOOKER},looker,6,""\n'
         )
         key = folder / "sa.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
@@ -81,6 +84,7 @@ class ApiServer:
             ("rollout", "reader", LOOKS),
             ("rollout-drains", "drainer", DRAINS),
             ("rollout-writes", "writer", WRITES),
+            ("rollout-looks-only", "looker", [{**rule, "verbs": ["get"]} for rule in WRITES]),
         ):
             self.ask("POST", f"/apis/{GROUP}/v1/clusterroles", role(name, rules))
             self.ask("POST", f"/apis/{GROUP}/v1/clusterrolebindings", binding(name, user))
@@ -104,6 +108,13 @@ class ApiServer:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read()
+
+    def freezes(self) -> None:
+        """It takes connections and answers nothing."""
+        self._processes[-1].send_signal(signal.SIGSTOP)
+
+    def thaws(self) -> None:
+        self._processes[-1].send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         for process in reversed(self._processes):

@@ -153,6 +153,9 @@ class Bed:
         """As another user does."""
         self._make("PATCH", f"/api/v1/namespaces/{self._name}/configmaps/{name}", {"data": data})
 
+    def seals_config_map(self, name: str) -> None:
+        self._make("PATCH", f"/api/v1/namespaces/{self._name}/configmaps/{name}", {"immutable": True})
+
     def is_cordoned(self) -> None:
         self._make("PATCH", f"/api/v1/nodes/{self.node}", {"spec": {"unschedulable": True}})
 
