@@ -17,6 +17,9 @@ LONGEST = 4096
 """Characters of an error that are read."""
 _NAME = r"[a-z0-9][a-z0-9.-]{0,252}"
 _OF_POD = r'(?: \(pod: "[^"]{1,600}", container: [\w.-]{1,253}\))?'
+_NAMED = re.compile(
+    r' \(pod: "(?P<name>[^"_]{1,253})_(?P<namespace>[^"_(]{1,63})\([^")]{0,64}\)", container: (?P<container>[\w.-]{1,253})\)$'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +43,13 @@ _API = "the kubelet's lines about the API server at that time, such as `failed t
 _FORMS = (
     _Form(
         re.compile(rf'(?P<what>secret|configmap)s? "(?P<of>{_NAME})" not found'),
-        "there is no {what} {of} in namespace {namespace}",
-        "its name in the pod, and in the namespace: kubectl -n {namespace} get {what} {of}",
+        "there is no {what} {of} in {namespace}",
+        "its name in the pod, and in {namespace}: kubectl {option}get {what} {of}",
     ),
     _Form(
         re.compile(rf"couldn't find key (?P<key>[\w.-]{{1,253}}) in (?P<what>Secret|ConfigMap) {_NAME}/(?P<of>{_NAME})"),
-        "{what} {of} in namespace {namespace} has no key {key}",
-        "the keys that it has: kubectl -n {namespace} describe {what} {of}",
+        "{what} {of} in {namespace} has no key {key}",
+        "the keys that it has: kubectl {option}describe {what} {of}",
     ),
     _Form(
         re.compile(rf"container has runAsNonRoot and image will run as root{_OF_POD}"),
@@ -78,7 +81,7 @@ _FORMS = (
             rf'(?P<what>secret|configmap)s "(?P<of>{_NAME})" is forbidden: User "(?P<user>[\w:.-]{{1,300}})" cannot get resource "(?:secrets|configmaps)" in API group "" '
             rf'in the namespace "{_NAME}".{{0,300}}'
         ),
-        "the API server does not let {user} read {what} {of} of namespace {namespace}",
+        "the API server does not let {user} read {what} {of} of {namespace}",
         "the node's user and the authorizer: a node may read what pods bound to it name, by its own name",
     ),
     _Form(
@@ -123,6 +126,9 @@ def of_event(pod: str, container: str, message: str) -> BareFact | None:
 
 
 def unconfigured(pod: str, container: str, error: str, by: str) -> BareFact:
+    """Some forms name the pod and the container, which a table of events does not."""
+    if named := _NAMED.search(error[:LONGEST]):
+        pod, container = pod or f"{named['namespace']}/{named['name']}", container or named["container"]
     return BareFact(Kind.UNCONFIGURED, {"pod": pod, "container": container, "error": error[:LONGEST], "by": by})
 
 
@@ -130,6 +136,12 @@ def cause_of(error: str, pod: str) -> ConfigCause | None:
     """``None``: the error is of no known form."""
     for form in _FORMS:
         if match := form.form.fullmatch(error):
-            names = {"namespace": pod.partition("/")[0], **match.groupdict()}
+            of = pod.partition("/")[0]
+            own = (
+                {"namespace": f"namespace {of}", "option": f"-n {of} "}
+                if of
+                else {"namespace": "the pod's namespace", "option": ""}
+            )
+            names = {**own, **match.groupdict()}
             return ConfigCause(form.told.format(**names), form.fetch.format(**names))
     return None

@@ -16,7 +16,7 @@ from rollout.features.diagnose.rules.node_status import HEARTBEAT, described
 from rollout.features.diagnose.rules.pod_events import event_found
 
 _HEADER = re.compile(
-    r"\s*(?:NAMESPACE\s+)?LAST SEEN\s.*(?:REASON|TYPE)\s|\s*Type\s+Reason\s+Age\s+From\s+Message|\s*Type\s+Status\s+LastHeartbeatTime\s"
+    r"\s*(?:NAMESPACE\s+)?LAST SEEN\s.*(?:REASON|TYPE)\s|\s*FirstSeen\s+LastSeen\s+Count\s|\s*Type\s+Reason\s+Age\s+From\s+Message|\s*Type\s+Status\s+LastHeartbeatTime\s"
 )
 _COLUMN = re.compile(r"\S+(?: \S+)*")
 _AGE = re.compile(r"(?P<last>[\dydhms]+)(?: \(x(?P<count>\d+) over (?P<first>[\dydhms]+)\))?")
@@ -24,7 +24,8 @@ _PART = re.compile(r"(\d{1,9})([ydhms])")
 _UNITS = {"y": 365 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DASHES = re.compile(r"[\s-]+")
 _TYPES = ("Normal", "Warning")
-_GAP = re.compile(r"\s{2,}")
+_GAP = re.compile(r"\s{2,}|\t")
+_OLD_SOURCE = re.compile(r"\{(\S+) (\S*) ?\}")
 _SOURCE = re.compile(r"kubelet(?:, \S+)?|[a-z]+(?:-[a-z]+)+(?:, \S+)?")
 _HEAD = re.compile(r"(Name|Namespace|Node):\s+(\S+)")
 
@@ -122,6 +123,8 @@ def _loose_cells(line: str) -> dict[str, str]:
     words = _GAP.split(line.strip())
     if words[0] in _TYPES and len(words) >= 5 and _AGE.fullmatch(words[2]):
         return dict(zip(("type", "reason", "age", "from", "message"), words, strict=False))
+    if len(words) >= 7 and all(map(_AGE.fullmatch, words[:2])) and words[2].isdecimal():
+        return _old_cells(words)
     namespace = "" if _AGE.fullmatch(words[0]) else words.pop(0)
     if len(words) < 5 or not _AGE.fullmatch(words[0]) or words[1] not in _TYPES or "/" not in words[3]:
         return {}
@@ -131,6 +134,17 @@ def _loose_cells(line: str) -> dict[str, str]:
     return {
         "namespace": namespace, "last seen": age, "type": kind, "reason": reason, "object": about, "subobject": subobject,
         "source": source, "message": rest[0] if rest else "",
+    }  # fmt: skip
+
+
+def _old_cells(words: list[str]) -> dict[str, str]:
+    """Of ``kubectl`` up to 1.6: the first and the last time, the count and the source come first."""
+    first, last, count, source, *rest = words
+    old = _OLD_SOURCE.fullmatch(source)
+    subobject = rest.pop(0) if rest[0] not in _TYPES else ""
+    return {
+        "first seen": first, "last seen": last, "count": count, "from": f"{old[1]}, {old[2]}" if old else source, "subobject": subobject,
+        **dict(zip(("type", "reason", "message"), rest, strict=False)),
     }  # fmt: skip
 
 

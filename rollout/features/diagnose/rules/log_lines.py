@@ -78,7 +78,7 @@ class _Head:
 class LogReader:
     """Reads lines of one file in their order. ``unread``: those that are damaged behind their beginning.
 
-    ``overlap``: a line that shows that one number is of processes of several nodes. ``zone``: of lines without one, in seconds. ``years``: of dates that have none. ``latest``: the last line that was taken apart.
+    ``zone``: of lines without one, in seconds. ``years``: of dates that have none. ``latest``: the last line that was taken apart.
     """
 
     file: str
@@ -86,7 +86,9 @@ class LogReader:
     unread: UnreadLines = field(default_factory=UnreadLines)
     years: set[int] = field(default_factory=set)
     latest: Fact | None = None
-    overlap: Fact | None = None
+    _overlaps: dict[str, Fact] = field(default_factory=dict)
+    _starts: dict[str, set[float]] = field(default_factory=dict)
+    """Number of a process → when one with it began; and a line that lies in the time of an earlier part of the file."""
     _spans: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """Number of a process → the times of its lines, a span for each part of the file in which they go on; those without a node."""
     _nodes: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -151,9 +153,10 @@ class LogReader:
             head.at = self._time(head.at, _seconds_of_day(klog))
             head.fatal = klog[1] == "F"
             head.pid, head.own = klog["pid"], klog["place"].startswith(_PLACES)
-            if not head.node and head.at is not None and self.overlap is None and self._overlaps(head.pid, head.at):
+            if not head.node and head.at is not None and self._lies_in_another(head.pid, head.at):
                 where = SourceLine(self.file, number, line[:LONGEST_TEXT])
-                self.overlap = Fact(Kind.OVERLAP, head.at, "", self.file, where, {"pid": head.pid})
+                fact = Fact(Kind.OVERLAP, head.at, "", self.file, where, {"pid": head.pid})
+                self._overlaps.setdefault(head.pid, fact)
             message = rest[klog.end() :]
             facts = list(self._message(head, number, message, line))
             if head.kubelet is not False and not facts and klog[1] == "E" and label_of(message.encode(), 0) is None:
@@ -239,6 +242,8 @@ class LogReader:
         for found in found_in(message, keys):
             if not may_show(found.kind, head.programs):
                 continue
+            if found.kind is Kind.START and head.at is not None and len(self._starts) < _MOST_PROCESSES:
+                self._starts.setdefault(head.pid, set()).add(head.at)
             if found.kind is Kind.START and head.pid in self._nodes:
                 self._nodes[head.pid] = self._nodes[head.pid][0], _UNKNOWN
             node = head.node or found.fields.get("node", "") or self._of_process(head)
@@ -263,7 +268,21 @@ class LogReader:
                 {"error": error, **origin},
             )
 
-    def _overlaps(self, pid: str, at: float) -> bool:
+    def overlap(self) -> Fact | None:
+        """A line that shows that one number is of processes of several nodes.
+
+        A write-up repeats parts of one log. So the number has to be known of a node, or several processes began with it.
+        """
+        return next(
+            (
+                fact
+                for pid, fact in self._overlaps.items()
+                if self._nodes.get(pid, ("", 0.0))[0] or len(self._starts.get(pid, ())) > 1
+            ),
+            None,
+        )
+
+    def _lies_in_another(self, pid: str, at: float) -> bool:
         """Whether a line of this process lies in the time of an earlier part of the file: one process writes its lines in order."""
         spans = self._spans.get(pid)
         if spans is None:

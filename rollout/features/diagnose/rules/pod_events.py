@@ -68,7 +68,7 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
 
 
 _SANDBOX_IMAGE = re.compile(
-    r"(?:failed to get sandbox image |failed pulling image )(?P<image>\"[^\"]{1,512}\"): (?P<error>.{1,4096})",
+    r"(?:failed to (?:get|inspect) sandbox image |failed pulling image )(?P<image>\"(?:[^\"\\]|\\.){1,512}\"): (?P<error>.{1,4096})",
     re.DOTALL,
 )
 
@@ -84,12 +84,14 @@ def sandbox_image(error: str) -> dict[str, str] | None:
     begun = _NO_SANDBOX.match(error)
     match = _SANDBOX_IMAGE.match(error, begun.end()) if begun else None
     return (
-        {"image": match["image"].strip('"'), "error": match["error"].rstrip('"'), "sandbox": "yes"} if match else None
+        {"image": match["image"][1:-1].rstrip('\\"'), "error": match["error"].rstrip('"'), "sandbox": "yes"}
+        if match
+        else None
     )
 
 
 _NO_SANDBOX = re.compile(
-    r"(?:failed to \"CreatePodSandbox\" for \"[^\"]{1,400}\" with CreatePodSandboxError: \"?)?(?:Failed to create (?:pod sandbox|sandbox for pod \"[^\"]{1,400}\"): )"
+    r"(?:failed to \"CreatePodSandbox\" for \"[^\"]{1,400}\" with CreatePodSandboxError: \"?)?(?:Failed (?:to )?create (?:pod sandbox|sandbox for pod \"[^\"]{1,400}\"): )"
     r"(?:rpc error: code = \w{1,20} desc = )?"
 )
 

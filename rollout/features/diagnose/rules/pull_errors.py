@@ -22,7 +22,9 @@ class PullCause(StrEnum):
     """Why a pull failed, for people: the end of a sentence that begins with "because"."""
 
     NO_IMAGE = "the registry has no such image or tag"
-    INVALID_NAME = "the image's name in the pod is not a valid one, so no registry is asked"
+    INVALID_NAME = (
+        "the image's name, in the pod or in the node's configuration, is not a valid one, so no registry is asked"
+    )
     NEVER = "the pod forbids the pull (imagePullPolicy: Never), and the node does not have the image"
     NO_PART = "the host that was asked lacks a manifest or a layer that the image names"
     NO_IMAGE_OR_ACCESS = "the registry has no such repository, or does not show it without other credentials"
@@ -240,6 +242,7 @@ _FORMS = (
         PullCause.SNAPSHOTS,
         rf"(?:parent )?snapshot (?:{_DIGEST}|{_QUOTED}|\S+) does not exist(?:: not found)?",
         rf"(?:failed to [^:]*: )?content digest {_DIGEST}: not found",
+        rf"blob {_DIGEST} expected at {_PATH}: blob not found: not found",
         r"(?:failed to stat snapshot|failed to get snapshot|failed to prepare extraction snapshot) [^:]*: (?:[^:]*: )?not found",
         r"layer does not exist", r"unknown parent layer", r"layer not known",
     ),
@@ -249,6 +252,7 @@ _FORMS = (
     _whole(
         PullCause.DAMAGED,
         r"unexpected commit (?:digest|size) [^:]*: failed precondition",
+        rf"{_QUOTED} failed size validation: \d{{1,20}} != \d{{1,20}}: failed precondition",
         rf"filesystem layer verification failed for digest {_DIGEST}",
     ),
     _Form(PullCause.UNPACK, re.compile(rf"\b{_UNPACKS}.*: (?:(?:unexpected )?EOF|{_NO_LAYER})$"), Confidence.LIKELY),
@@ -281,7 +285,10 @@ _FORMS = (
         rf"manifest for {_IMAGE} not found(?:: manifest unknown)?",
         rf"failed to resolve (?:reference|image) {_QUOTED}: not found",
     ),
-    _whole(PullCause.INVALID_NAME, rf"couldn't parse image (?:name|reference) {_QUOTED}: invalid reference format(?:: .*)?"),
+    _whole(
+        PullCause.INVALID_NAME,
+        rf"couldn't parse image (?:name|reference) {_QUOTED}: invalid reference format(?:: .*)?", r"no such image: \S{1,512}: invalid reference format",
+    ),
     _whole(PullCause.NEVER, r"is not present with pull policy of Never"),
     _whole(
         PullCause.NO_PART,
@@ -371,6 +378,7 @@ _FORMS = (
     _part(PullCause.RESET, r"connection reset by peer", r"broken pipe", r"unexpected EOF"),
     _part(PullCause.OWN_LIMIT, r"context deadline exceeded"),
     _Form(PullCause.NO_IMAGE, re.compile(r"\bTag \S{1,128} not found in repository \S{1,256}$"), Confidence.LIKELY),
+    _Form(PullCause.NO_IMAGE, re.compile(r"\bError: image \S{1,512} not found$"), Confidence.LIKELY),  # docker's first protocol
     _part(PullCause.NO_IMAGE, r"manifest unknown", r"name unknown"),
     _part(PullCause.CREDENTIALS, r"authentication required", r"unauthorized"),
 )  # fmt: skip

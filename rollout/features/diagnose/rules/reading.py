@@ -24,7 +24,7 @@ PIECE = 64 * 1024
 
 _JSON_LIST = re.compile(rb'\s*[{\[][^\x00]{0,4000}?"(?:items|apiVersion|involvedObject|regarding)"', re.DOTALL)
 _MAY_BE_A_TABLE = re.compile(
-    rb"\s*(?:Name:|LAST SEEN|NAMESPACE|Type\s|Normal\s|Warning\s|(?:[a-z\d-]+\s+)?[\dydhms]+(?: \([^)]*\))?\s+(?:Normal|Warning)\s)"
+    rb"\s*(?:Name:|LAST SEEN|FirstSeen\s|NAMESPACE|Type\s|(?:[\dydhms]+\s+){2}\d+\s+[{a-z]|Normal\s|Warning\s|(?:[a-z\d-]+\s+)?[\dydhms]+(?: \([^)]*\))?\s+(?:Normal|Warning)\s)"
 )
 _OF_A_LOG = (
     b'"ts"', b'"MESSAGE"', b'"__REALTIME', b'"textPayload"', b'"jsonPayload"', b'"_source"', b'"ingestionTime"', b'"resultType"',
@@ -112,8 +112,8 @@ class FileReading:
             of_others = others.holds(number) or (sieve.newest_first and others.may_be_ahead_of(number, line))
             for fact in reader.line(number, midnight, line):
                 yield replace(fact, of_others=True) if of_others else fact
-        if reader.overlap is not None:
-            yield reader.overlap
+        if (overlap := reader.overlap()) is not None:
+            yield overlap
         self.last = _last(self.file, sieve)
         if reader.years and not sieve.year:
             told = " and ".join(map(str, sorted(reader.years)))

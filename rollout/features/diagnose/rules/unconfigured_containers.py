@@ -59,7 +59,9 @@ def _finding(pods: Sequence[_Pod]) -> Finding:
     lines = sorted((line for pod in pods for line in pod.lines), key=lambda line: line.at or 0.0)
     last, names = lines[-1], sorted({line["pod"] for line in lines})
     more = f" and {counted(len(names) - SHOWN, 'more pod')}" if len(names) > SHOWN else ""
-    cause = f"container {last['container']} cannot be created: {_told(last)}. Of pod {', '.join(names[:SHOWN])}{more}.{how_often(lines)}"
+    of = f" Of pod {', '.join(names[:SHOWN])}{more}." if any(names) else ""
+    container = f"container {last['container']}" if last["container"] else "a container"
+    cause = f"{container} cannot be created: {_told(last)}.{of}{how_often(lines)}"
     ends = [pod.end for pod in pods if pod.end is not None]
     if ends:
         cause = until_text(ends[-1], cause)
