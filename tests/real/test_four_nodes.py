@@ -1,11 +1,16 @@
-"""Four real nodes, two racks, two layouts: the whole path, and a controller that dies in the middle of a run."""
+"""Four real nodes, two racks, two layouts: the whole path, a controller that dies in the middle of a run, and nodes that join later."""
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 
-from tests.controllers import until
+from tests.bed.node import Node
+from tests.controllers import Done, anew, finished, until
 from tests.real.fleet import PATIENCE, Fleet
+from tests.real.stand_in_api import api
 
 pytestmark = [pytest.mark.root, pytest.mark.drawn(1)]
 
@@ -77,3 +82,55 @@ def test_the_controller_is_killed_in_the_middle_of_a_wave_and_resume_continues(f
     back = fleet.rollout("rollback", found["run"], "--yes")
     assert back.code == 0, back.all
     assert fleet.everything() == before
+
+
+# ------------------------------------------------------------------------------------------- what the cluster owns
+
+WITHOUT_API = "\ngates: {without: [nodeReady, podsKept, devicesKept, nodesSteady]}\n"
+"""No API server knows these kubelets: the stand-in answers with what a Node would show."""
+
+
+def lists(fleet: Fleet, nodes: tuple[Node, ...], endpoints: str = "") -> None:
+    """The inventory from now on."""
+    listed = "".join(f"  {node.name}: {{}}\n" for node in nodes)
+    (fleet.folder / "inventories/real.yaml").write_text(
+        f"cluster: real\napiServer: v1.20.15\n{endpoints}nodes:\n{listed}"
+    )
+
+
+def by_timer(fleet: Fleet) -> Done:
+    """As `docs/systemd/rollout-newcomers.service` starts it: no terminal, no input, hardly an environment."""
+    bare = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    command = anew(fleet.command("newcomers", "--cluster", "real", "--yes"))
+    return finished(command, fleet.folder, PATIENCE, bare)
+
+
+def told(fleet: Fleet, code: int) -> dict[str, str]:
+    done = fleet.rollout("verify", "--cluster", "real", "-o", "json")
+    assert done.code == code, done.all
+    return {node["name"]: node["standing"] for node in done.json()["owned"]["nodes"]}
+
+
+def test_a_timer_changes_a_node_that_joined_and_a_machine_that_was_replaced(fleet: Fleet) -> None:
+    stays, goes, joins, _ = fleet.nodes
+    lists(fleet, (stays, goes))
+    fleet.playbook("\nguard: 120s", f"{WITHOUT_API}guard: 120s\nnewcomers: {{then: apply, readyFor: 10m}}")
+    assert fleet.rollout("apply", "--cluster", "real", "--yes").code == 0
+    assert fleet.rollout("own").code == 0
+    assert set(told(fleet, 0).values()) == {"as-wanted"}
+    fleet.bed.renew(goes)
+    now = time.time()
+    ages = {stays.name: now - 86_400, goes.name: now - 700, joins.name: now - 60}
+    with api(fleet.folder, ages) as endpoints:
+        lists(fleet, (stays, goes, joins), endpoints)
+        assert told(fleet, 10) == {stays.name: "as-wanted", goes.name: "replaced", joins.name: "never-changed"}
+        early = by_timer(fleet)
+        assert early.code == 0, early.all
+        assert "its Node is Ready for less than 10 min" in early.err, early.all
+        assert (fleet.runs_new(goes), fleet.runs_new(joins)) == (True, False)
+        ages[joins.name] = now - 600
+        assert by_timer(fleet).code == 0
+        assert fleet.runs_new(joins)
+        assert told(fleet, 0) == dict.fromkeys((stays.name, goes.name, joins.name), "as-wanted")
+        assert by_timer(fleet).code == 0
+    fleet.nothing_left()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.controllers import finished
+from tests.features.notices.test_delivery import serving
 from tests.story.conftest import Site, served
 from tests.story.test_faults import policy
 
@@ -54,8 +58,15 @@ def test_a_node_that_joins_after_the_run_is_named_planned_and_changed(small: Sit
     assert (done.code, "serializeImagePulls: false" in done.out) == (0, True), done.all
     assert set(standings(verified(small, 0)).values()) == {"as-wanted"}
     joins(small, HERE, JOINED)
+    with serving() as server:
+        address = {"ROLLOUT_NOTICES": f"json://127.0.0.1:{server.port}/"}
+        command = small.command("verify", "--cluster", "small")
+        text = finished(command, small.folder, environment=os.environ | address)
+        assert finished(command, small.folder, environment=os.environ | address).code == 10
     assert standings(verified(small, 10))[JOINED] == "never-changed"
-    text = small.rollout("verify", "--cluster", "small")
+    assert [each["message"].partition("\n")[0] for each in server.heard] == [
+        f"1 node without an owned setting: {JOINED}"
+    ]
     assert "3 nodes as wanted, 1 without an owned setting, 0 not compared" in text.out, text.all
     assert f"never changed by rollout: 1 node {JOINED}" in text.out, text.all
     planned = small.rollout("plan", "--cluster", "small", "--newcomers", "--out", "p.json")
@@ -68,6 +79,8 @@ def test_a_node_that_joins_after_the_run_is_named_planned_and_changed(small: Sit
 
 
 RULE = "newcomers: {then: apply, readyFor: 0s}\n"
+FREEZE = 'changeWindows: {zone: UTC, freezes: [{first: "2020-01-01", last: "2199-12-31", reason: year end}]}\n'
+APPROVALS = "approvals: {count: 1, allowedSigners: allowed_signers}\n"
 
 
 def test_a_timer_does_for_new_nodes_what_the_playbook_says(small: Site) -> None:
@@ -99,7 +112,17 @@ def test_a_timer_does_for_new_nodes_what_the_playbook_says(small: Site) -> None:
     playbook.write_text(playbook.read_text().replace("readyFor: 0s", "readyFor: 100h"))
     early = small.rollout(*timer)
     assert (early.code, "its Node is Ready for" in early.err, small.is_new(JOINED)) == (10, True, False), early.all
-    playbook.write_text(playbook.read_text().replace("readyFor: 100h", "readyFor: 0s"))
+    playbook.write_text(playbook.read_text().replace("readyFor: 100h", "readyFor: 0s") + FREEZE)
+    closed = small.rollout(*timer)
+    assert (closed.code, "not applied now: " in closed.out, "year end" in closed.out) == (10, True, True), closed.all
+    playbook.write_text(playbook.read_text().replace(FREEZE, APPROVALS))
+    unapproved = small.rollout(*timer)
+    assert (unapproved.code, "[approval-missing]" in unapproved.err) == (2, True), unapproved.all
+    assert not small.is_new(JOINED)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "alice"], cwd=small.folder, check=True)
+    (small.folder / "allowed_signers").write_text(f"alice@x {(small.folder / 'alice.pub').read_text()}")
+    approved = small.rollout("approve", "small-newcomers.plan.json", "--key", "alice", "--yes")
+    assert approved.code == 0, approved.all
     applied = small.rollout(*timer)
     assert (applied.code, small.is_new(JOINED)) == (0, True), applied.all
     assert small.rollout(*timer).code == 0

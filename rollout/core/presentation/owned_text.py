@@ -69,9 +69,12 @@ def kept_nodes(names: Collection[str]) -> str:
     return nodes if len(nodes) <= _LONGEST else f"~{len(names)}:{sha256(nodes.encode()).hexdigest()[:12]}"
 
 
-def _nodes_said(kept: str) -> str:
+def _nodes_said(kept: str, number: str = "") -> str:
+    """``number``: of the nodes, if it is told before them."""
     many = _MANY.fullmatch(kept)
-    return f"{many[1]} nodes" if many else printable(kept, 160)
+    if many:
+        return number or f"{many[1]} nodes"
+    return f"{number}: {printable(kept, 160)}" if number else printable(kept, 160)
 
 
 def owned_noted(notes: Iterable[tuple[float, str]]) -> OwnedNoted | None:
@@ -106,7 +109,8 @@ def owned_lines(cluster: str, noted: OwnedNoted | None) -> Iterator[str]:
 
 def compared_line(found: ComparedNodes) -> str:
     said = f"{counted(found.as_wanted, 'node')} as wanted"
-    said += f", {counted(found.lacking, 'node')} without them: {_nodes_said(found.without)}" if found.without else ""
+    lacking = f"{counted(found.lacking, 'node')} without them"
+    said += f", {_nodes_said(found.without, lacking)}" if found.without else ""
     said += f", not compared: {_nodes_said(found.not_compared)}" if found.not_compared else ""
     return f"{said}; as `rollout verify` found at {wall(found.at)}"
 
@@ -237,5 +241,9 @@ def _joined(created: Sequence[str], now: float) -> str:
     times = [at for at in map(seconds_of, created) if at is not None]
     if not times or len(times) < len(created):
         return ""
-    oldest, newest = seconds_text(max(0.0, now - min(times))), seconds_text(max(0.0, now - max(times)))
+    oldest, newest = _age(now - min(times)), _age(now - max(times))
     return f", joined {oldest} ago" if oldest == newest else f", joined {oldest} to {newest} ago"
+
+
+def _age(seconds: float) -> str:
+    return f"{seconds / 86_400:.0f} days" if seconds >= 2 * 86_400 else seconds_text(max(0.0, seconds))

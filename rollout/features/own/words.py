@@ -30,8 +30,8 @@ def wanted_text(wanted: Iterable[WantedSetting]) -> str:
     return redacted(printable("; ".join(parts), 900))
 
 
-def owned_runs(runs: Sequence[CountingRun], inventory: Inventory) -> tuple[OwnedRun, ...]:
-    """``runs``: the oldest first. ``inventory``: as it is now."""
+def owned_runs(runs: Sequence[CountingRun], inventory: Inventory | None = None) -> tuple[OwnedRun, ...]:
+    """``runs``: the oldest first. ``inventory``: as it is now, if it was read."""
     return tuple(
         OwnedRun(
             run.run,
@@ -39,11 +39,15 @@ def owned_runs(runs: Sequence[CountingRun], inventory: Inventory) -> tuple[Owned
             run.limit,
             tuple(OwnedValue(each.name, each.value, each.selection) for each in run.wanted),
             tuple(_replaced(run, runs[at + 1 :])),
-            selects_none=not any(run.nodes(inventory) & left_of(each.selection, inventory) for each in run.wanted),
+            selects_none=inventory is not None and _selects_none(run, inventory),
         )
         for at, run in enumerate(runs)
         if run.is_owned
     )
+
+
+def _selects_none(run: CountingRun, inventory: Inventory) -> bool:
+    return not any(run.nodes(inventory) & left_of(each.selection, inventory) for each in run.wanted)
 
 
 def _replaced(run: CountingRun, later: Iterable[CountingRun]) -> Iterator[ReplacedBy]:

@@ -12,12 +12,21 @@ from rollout.app.owned import noted_in, owned_in
 from rollout.app.planning import plan_cluster
 from rollout.app.revert import revert_run
 from rollout.core.model.owned import OwnedStanding
-from rollout.core.presentation.owned_text import OwnedNodes, owned_nodes_lines
+from rollout.core.presentation.owned_text import (
+    OwnedNodes,
+    compared_line,
+    compared_note,
+    kept_nodes,
+    owned_nodes_lines,
+    owned_note,
+    owned_noted,
+)
 from rollout.errors import InputError, UsageError
 from rollout.features.own.asking import (
     NOTED_EVERY,
     OwnedComparison,
     compare_owned,
+    counting_runs,
     end_rolled_back,
     note_comparison,
     own_run,
@@ -29,7 +38,10 @@ from tests.app.agents import SILENT
 from tests.app.call import CLUSTER, FakeOperator
 from tests.app.site import SMALL
 from tests.app.test_load import TEMPLATES
+from tests.cost import calls
 from tests.features.own.kubelets import PLAYBOOK, Fleet, live, machine, owning
+
+pytestmark = pytest.mark.drawn(12)
 
 THREE = ("n1", "n2", "n3")
 
@@ -305,3 +317,43 @@ def test_a_comparison_is_kept_once_an_hour_unless_it_differs(tmp_path: Path) -> 
     assert len(fleet.notes()) == before + 3
     assert not note_comparison(fleet, compared(fleet, "n4")), "a part of the cluster is no comparison of it"
     assert len(fleet.notes()) == before + 3
+
+
+def test_the_nodes_of_a_note_are_read_back_and_very_many_unlike_names_are_a_number() -> None:
+    few, many = (
+        ("n1", "n2", "x7"),
+        ["".join(chr(97 + at // 26**place % 26) for place in range(3)) * 8 for at in range(900)],
+    )
+    assert (kept_nodes(few), kept_nodes(())) == ("n[1-2],x7", "")
+    noted = owned_noted([(1.0, owned_note("r1", "")), (2.0, compared_note(5, kept_nodes(many), kept_nodes(few)))])
+    assert noted is not None
+    assert noted.compared is not None
+    assert (noted.compared.lacking, noted.compared.not_compared) == (900, "n[1-2],x7")
+    assert "5 nodes as wanted, 900 nodes without them, not compared: n[1-2],x7;" in compared_line(noted.compared)
+    assert len(kept_nodes(many)) < 30
+    assert kept_nodes(many) != kept_nodes([*many[1:], "other"]), "people are told of others"
+
+
+# ------------------------------------------------------------------------------------------- growth
+
+
+@pytest.mark.night
+def test_four_times_the_nodes_cost_about_four_times_as_much(tmp_path: Path) -> None:
+    def cost(count: int) -> int:
+        (tmp_path / str(count)).mkdir()
+        fleet = owning(tmp_path / str(count), *THREE)
+        fleet.lists(*(f"node-{at:05d}" for at in range(count)))
+        return calls(lambda: plan_newcomers(fleet, compared(fleet), "", ""))
+
+    assert cost(64) < 5.0 * cost(16)
+
+
+@pytest.mark.night
+def test_four_times_the_runs_cost_about_four_times_as_much(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, "n1")
+    costs = []
+    for runs in (4, 16):
+        while len(fleet.past().listed()) < runs:
+            fleet.changed(f"maxPods={len(fleet.past().listed()) + 200}")
+        costs.append(calls(lambda: counting_runs(fleet.past(), CLUSTER)))
+    assert costs[1] < 5.0 * costs[0]

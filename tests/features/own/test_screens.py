@@ -1,0 +1,65 @@
+"""What status, metrics and the page show of owned settings, from a journal that comparisons have written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rollout.app.revert import revert_run
+from rollout.cli.main import run
+from rollout.features.own.asking import compare_owned, end_rolled_back, note_comparison
+from tests.app.call import CLUSTER, FakeOperator
+from tests.app.site import SMALL
+from tests.features.own.kubelets import Fleet, owning
+from tests.web.serving import serving
+
+LACKING = f'rollout_nodes_without_owned_setting{{cluster="{CLUSTER}"}}'
+
+
+def compared(fleet: Fleet) -> None:
+    _, found = compare_owned(fleet, CLUSTER, "")
+    assert found is not None
+    note_comparison(fleet, found)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    """One of its four nodes has joined since."""
+    (tmp_path / "state").mkdir()
+    made = owning(tmp_path / "state", "n1", "n2", "n3")
+    made.lists("n1", "n2", "n3", "n4")
+    compared(made)
+    return made
+
+
+def test_status_and_metrics_tell_the_last_comparison_until_the_run_is_rolled_back(
+    fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown(*words: str) -> str:
+        assert run([*words, "--state", str(fleet.folder)]) == 0
+        return capsys.readouterr().out
+
+    assert f"{LACKING} 1\n" in shown("show", "metrics")
+    assert "owned settings of c (run r1): 3 nodes as wanted, 1 node without them: n4" in shown("status")
+    fleet.lists("n1", "n2", "n3")
+    compared(fleet)
+    assert f"{LACKING} 0\n" in shown("show", "metrics")
+    revert_run(fleet, FakeOperator(), "r1", "", SMALL.limits, force=False)
+    assert LACKING not in shown("show", "metrics")
+    assert "owned settings" not in shown("status", "r2")
+
+
+@pytest.mark.process
+def test_the_first_page_tells_it_and_marks_it_as_bad(fleet: Fleet, tmp_path: Path) -> None:
+    with serving(tmp_path) as page:
+        assert (
+            '<p class="bad">owned settings of c (run r1): 3 nodes as wanted, 1 node without them: n4'
+            in page.ask("/").text
+        )
+        fleet.lists("n1", "n2", "n3")
+        compared(fleet)
+        assert "<p>owned settings of c (run r1): 3 nodes as wanted; as" in page.ask("/").text
+        revert_run(fleet, FakeOperator(), "r1", "", SMALL.limits, force=False)
+        end_rolled_back(fleet, CLUSTER)
+        assert "<p>owned settings" not in page.ask("/").text
