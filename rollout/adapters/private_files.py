@@ -93,7 +93,8 @@ def _not_written(reference: str, path: Path, why: str) -> InputError:
 def private_state(folder: Path) -> None:
     """Make the journal's folder (0700) and its file (0600), or ``StateError`` where others could change its content."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # what it is instead of a folder is named below
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_private(folder)
         journal = folder / JOURNAL
         journal.touch(mode=0o600)

@@ -14,7 +14,7 @@ def chosen_run(call: CallPorts, journal: PastRuns, run: str) -> str:
     """The named run; without a name, the newest. ``UsageError`` ``no-runs``, ``no-such-run``."""
     names = [header.run for header in journal.listed()]
     if not names:
-        hint = "`rollout show config` shows which journal is read; `rollout rollback --cluster CLUSTER --emergency` needs none"
+        hint = "run it in the project's folder; `rollout show config` shows which journal is read; `rollout rollback --cluster CLUSTER --emergency` needs none"
         raise UsageError("no-runs", f"the journal in {call.place} holds no run yet", hint=hint)
     if run and run not in names:
         hint = did_you_mean(run, names) or f"the newest is {names[0]}"

@@ -94,8 +94,8 @@ def check(
         raise UsageError(
             "no-kubelet-config", "these options describe a kubelet's file, but --kubelet-config is missing"
         )
-    folder, fleet = project_here().folder, saved_fleet(snapshot) if snapshot else None
-    checked = check_project(folder, ssh_config, fleet)
+    fleet = saved_fleet(snapshot) if snapshot else None
+    checked = check_project(project_here(), ssh_config, fleet)
     if output == "json":
         click.echo(documents.page(CheckDocument(checked)))
     else:

@@ -14,6 +14,7 @@ from rollout.app.ports import Journal, Nodes
 from rollout.app.resume import ClaimsEnded, OnlyCordons, continue_run, recover_run, resume_run
 from rollout.app.revert import RunResult
 from rollout.cli.options import limit_option, reason_option, session_options, yes_option
+from rollout.cli.project import project_here
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal
 from rollout.composition.plan_files import plan_in
@@ -121,6 +122,9 @@ def apply(
         raise UsageError("plan-is-made-now", "--digest needs a plan file: with --cluster the plan is made now")
     terminal = ApplyTerminal(session, yes)
     if plan_file is not None:
+        if not plan_file.exists() and str(plan_file) in project_here().clusters():
+            hint = f"`--cluster {plan_file}` plans and applies it in one step"
+            raise UsageError("plan-or-cluster", f"{plan_file} is a cluster, not the file of a plan", hint=hint)
         return _apply_ended(terminal, apply_saved(session, terminal, plan_in(plan_file), plan_file, digest))
     from rollout.app.planning import plan_and_apply  # what makes plans takes 0.15 s to import
 

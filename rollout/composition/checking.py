@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,20 +17,33 @@ from rollout.app.check import CheckResult
 from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
 from rollout.composition.kinds import start_times
+from rollout.composition.project import Project
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import FleetSnapshot
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
 __all__ = ["check_project", "kubelet_files"]
 
 
-def check_project(folder: Path, ssh_config: Path | None, fleet: FleetSnapshot | None) -> CheckResult:
+def check_project(project: Project, ssh_config: Path | None, fleet: FleetSnapshot | None) -> CheckResult:
     """``fleet`` ``None``: with model nodes."""
+    folder = project.folder
     checked = check_files(
         FolderFiles(folder), RealSources(), partial(why_not_run, folder=folder), fleet, start_times(SystemZones())
     )
-    return replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
+    more = (*_named_cluster(project), *_ways_in(ssh_config, checked.inventories))
+    return replace(checked, problems=(*checked.problems, *more))
+
+
+def _named_cluster(project: Project) -> Iterator[Problem]:
+    """The cluster of commands that name none."""
+    named, known = project.values.get("cluster"), project.clusters()
+    if named is not None and named.value not in known:
+        hint = did_you_mean(named.value, known) or f"its inventory would be inventories/{named.value}.yaml"
+        yield Problem("unknown-cluster", f"there is no cluster `{printable(named.value, 60)}`", named.place, hint)
 
 
 def _ways_in(ssh_config: Path | None, inventories: Iterable[Inventory]) -> tuple[Problem, ...]:

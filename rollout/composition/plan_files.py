@@ -40,4 +40,5 @@ def plan_in(path: Path) -> Plan:
     try:
         return read_plan(read_bounded(path), str(path))
     except OSError as exc:
-        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+        hint = "a plan is a file that `rollout plan` writes"
+        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}", hint=hint),)) from exc

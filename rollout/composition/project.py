@@ -41,7 +41,10 @@ class Project:
 
 def project_at(start: Path) -> Project:
     """The project that ``start`` is in. Raises ``InputError`` for a wrong file, or one that others control."""
-    here = start.absolute()
+    try:
+        here = start.absolute()
+    except FileNotFoundError:
+        raise _problem("file-unreadable", "the current folder was removed", "change to another folder") from None
     for folder in (here, *here.parents):
         if os.path.lexists(folder / PROJECT_FILE):
             file = folder / PROJECT_FILE

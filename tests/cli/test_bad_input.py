@@ -116,7 +116,7 @@ CASES = {
     "cluster left out": Case(("plan",), ("no cluster was named (`--cluster small`; `cluster` in rollout.toml is that of commands that name none) [no-cluster]",)),
     "not a number": Case(("rollback", "r1", "--pace", "fast"), ("'fast' is not a valid float",)),
     # plan files
-    "missing plan file": Case(("apply", "q.json", "--yes"), ("q.json: No such file or directory [file-missing]",)),
+    "missing plan file": Case(("apply", "q.json", "--yes"), ("q.json: No such file or directory (a plan is a file that `rollout plan` writes) [file-missing]",)),
     "a folder for a plan file": Case(("apply", "templates", "--yes"), ("templates is not a plan or snapshot file",)),
     "something else for a plan file": Case(("apply", PLAYBOOK, "--yes"), (f"{PLAYBOOK}",)),
     "edited plan file": Case(("apply", "p.json", "--yes"), ("[plan-edited]",), edits=(("p.json", "small-002", "small-003"),)),
@@ -142,6 +142,9 @@ CASES = {
     "nowhere to write": Case((*PLAN, "--out", "no/where.json"), ("no/where.json: No such file or directory [file-not-writable]",)),
     # options that contradict each other
     "neither plan nor cluster": Case(("apply", "--yes"), ("[plan-or-cluster]",)),
+    "a cluster in the place of a plan": Case(
+        ("apply", "small", "--yes"), ("small is a cluster, not the file of a plan (`--cluster small` plans and applies it in one step) [plan-or-cluster]",),
+    ),
     "plan and cluster": Case(("apply", "p.json", "--cluster", "small", "--yes"), ("[plan-or-cluster]",)),
     "plan and limit": Case(("apply", "p.json", "--limit", "small-001", "--yes"), ("[plan-is-fixed]",)),
     "plan and set": Case(("apply", "p.json", "--set", "maxPods=3", "--yes"), ("[plan-is-fixed]",)),
@@ -152,9 +155,9 @@ CASES = {
     "apply unconfirmed": Case(("apply", "p.json"), ("use --yes when not interactive",)),
     "apply --cluster unconfirmed": Case(("apply", *PLAN[1:]), ("[not-confirmed]",)),
     # no such run
-    "status of nothing": Case(("status",), ("holds no run yet (`rollout show config` shows which journal is read; ",)),
-    "resume of nothing": Case(("resume", "--yes"), ("holds no run yet (`rollout show config` shows which journal is read; ",)),
-    "rollback of a run that never was": Case(("rollback", "r1", "--yes"), ("holds no run yet (`rollout show config` shows which journal is read; ",)),
+    "status of nothing": Case(("status",), ("holds no run yet (run it in the project's folder; `rollout show config` shows which journal is read; ",)),
+    "resume of nothing": Case(("resume", "--yes"), ("holds no run yet (run it in the project's folder; `rollout show config` shows which journal is read; ",)),
+    "rollback of a run that never was": Case(("rollback", "r1", "--yes"), ("holds no run yet (run it in the project's folder; `rollout show config` shows which journal is read; ",)),
     "emergency where nothing was ever done": Case(
         ("rollback", "--cluster", "small", "--emergency", "--limit", "small-[001-002]", "--yes"), ("[nothing-to-take-back]",)
     ),

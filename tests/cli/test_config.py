@@ -91,6 +91,8 @@ def test_without_the_file_the_current_folder_counts(
         ('[ssh]\nuser = "x"\n', ":1:1: unknown key `ssh` ("),
         ('cluster = "c"\ncluster = "d"\n', ":2:"),
         ("cluster = \n", "[not-toml]"),
+        ("cluster = edge\n", ':1:11: Invalid value (a text is in quotes: key = "text") [not-toml]'),
+        ("cluster: edge\n", "[not-toml]"),
         ('cluster = "c', "[not-toml]"),
         ("a = " + "[" * 5000, "[not-toml]"),
         ("#" * 20000, "[file-too-large]"),
@@ -102,6 +104,20 @@ def test_a_mistake_has_its_place(project: Path, text: str, said: str, capsys: py
     told = capsys.readouterr().err
     assert said in told
     assert "\x1b" not in told
+
+
+def test_a_byte_order_mark_is_no_mistake(project: Path) -> None:
+    path = project / "rollout.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert run(["show", "config"]) == 0
+
+
+def test_a_cluster_without_an_inventory_is_found_by_check(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "rollout.toml").write_text('cluster = "nowhere"\n')
+    assert run(["check"]) == 2
+    said = capsys.readouterr().err
+    assert "rollout.toml:1:1: there is no cluster `nowhere` (" in said
+    assert "[unknown-cluster]" in said
 
 
 def test_a_file_that_everybody_can_write_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,9 +160,9 @@ def test_a_plan_file_a_run_and_a_pod_in_a_file_need_no_cluster(
     (nowhere / "rollout.toml").write_text('cluster = "nowhere"\n')
     (nowhere / "pod.yaml").write_text("kind: Pod\nmetadata: {name: a}\nspec: {terminationGracePeriodSeconds: 5}\n")
     assert run(["apply", "x.plan.json"]) == 2
-    assert "x.plan.json: No such file or directory [file-missing]" in capsys.readouterr().err
+    assert "x.plan.json: No such file or directory (a plan is" in capsys.readouterr().err
     assert run(["export", "kubeadm", "x.plan.json"]) == 2
-    assert "x.plan.json: No such file or directory [file-missing]" in capsys.readouterr().err
+    assert "x.plan.json: No such file or directory (a plan is" in capsys.readouterr().err
     assert run(["rollback", "r1", "--yes"]) == 2
     assert "[no-runs]" in capsys.readouterr().err
     assert run(["diagnose", "pod", "pod.yaml", "--kubelet", "1.30"]) == 0

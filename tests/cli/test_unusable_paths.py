@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rollout.adapters.private_files import private_state
 from rollout.cli.main import run
+from rollout.errors import StateError
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,22 @@ def test_a_folder_that_cannot_be_made_is_named(
     assert said.startswith("error: ")
     assert "Traceback" not in said
     assert "/proc/rollout" in said
+
+
+def test_a_current_folder_that_was_removed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run(["check"]) == 2
+    said = capsys.readouterr().err
+    assert said == "error: the current folder was removed (change to another folder) [file-unreadable]\n"
+
+
+def test_a_file_in_the_place_of_the_state_folder_is_named(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.touch()
+    with pytest.raises(StateError, match="state is a link or another unexpected kind of file"):
+        private_state(state)

@@ -33,7 +33,7 @@ _GROUP_KEYS = ("hosts", "children", "vars")
 _NO_HOSTVARS = "it prints no `_meta.hostvars`, and rollout does not run it again with --host for every node"
 
 
-_ANSWER = re.compile(r"^(\S+) \| (SUCCESS|FAILED!) => (?=\{$)", re.MULTILINE)
+_ANSWER = re.compile(r"^(\S{1,253}) \| (SUCCESS|FAILED!) => (?=\{$)", re.MULTILINE)
 """Before the JSON of one host's answer. Only the brace that ends the JSON also begins a line."""
 
 

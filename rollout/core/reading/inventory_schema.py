@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
@@ -18,7 +19,15 @@ from rollout.core.text.terminal import printable
 
 _VERSION = re.compile(r"v?1\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
 _TENANT = re.compile(r"[A-Za-z0-9!._*'()|-]{1,150}")
-_ADDRESS = re.compile(r"[A-Za-z0-9\[:](?:[A-Za-z0-9._:%\[\]-]|\{name\})*|\{name\}(?:[A-Za-z0-9._-]|\{name\})*")
+_HOST = r"(?:[A-Za-z0-9]|\{name\})(?:[A-Za-z0-9._-]|\{name\})*"
+_NUMBERS = r"(?=[^:]*:[^:]*:)(?:[0-9A-Fa-f:.]|\{name\})+(?:%[A-Za-z0-9._-]+)?"
+_ADDRESS = re.compile(rf"{_HOST}|{_NUMBERS}|\[{_NUMBERS}\]")
+"""A host name, an IPv4 or IPv6 address: without a user, a port, or the parts of a URL."""
+_MORE_THAN_ADDRESS = (
+    (re.compile(r"[a-z]+://.*"), "write the host alone; `user` and `port` are keys of their own"),
+    (re.compile(r"[^@]*@.*"), "`user` is a key of its own"),
+    (re.compile(rf"(?:{_HOST}|\[.*\]):[0-9]+"), "`port` is a key of its own"),
+)
 _LONGEST_ADDRESS = 300
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,63}")
 
@@ -34,12 +43,29 @@ def _version(value: object) -> str:
 
 
 def _address(value: object) -> str:
-    if not isinstance(value, str) or len(value) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(value):
+    if (
+        not isinstance(value, str)
+        or len(value) > _LONGEST_ADDRESS
+        or not _ADDRESS.fullmatch(value)
+        or not _is_number(value)
+    ):
         raise wrong(
             "bad-address",
             f"KEY: `{printable(str(value), 60)}` is not a host name or address; `{{name}}` stands for the node's name",
+            next((hint for form, hint in _MORE_THAN_ADDRESS if form.fullmatch(str(value))), ""),
         )
     return value
+
+
+def _is_number(address: str) -> bool:
+    """Whether an address in numbers is one that exists; true for names."""
+    if "{name}" in address or (":" not in address and address.strip("0123456789.")):
+        return True
+    try:
+        ip_address(address.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _tenant(value: object) -> str:

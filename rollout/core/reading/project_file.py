@@ -16,6 +16,12 @@ from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem
 
 PROJECT_FILE = "rollout.toml"
+_FORM = {
+    "Invalid value": 'a text is in quotes: key = "text"',
+    "Invalid statement": 'a line is key = "text"',
+    "Cannot overwrite a value": "each key is set once",
+}
+"""What tomllib leaves out."""
 _PLACE = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -105,6 +111,7 @@ def read_project(text: str, file: str) -> Mapping[str, ProjectValue]:
 
 def toml_values(text: str, file: str) -> Mapping[str, tuple[object, Place]]:
     """The values of the first level, each with the place of its key. Raises ``InputError`` for a text that is not TOML."""
+    text = text.removeprefix("\ufeff")  # as Windows writes it
     try:
         written = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -112,9 +119,8 @@ def toml_values(text: str, file: str) -> Mapping[str, tuple[object, Place]]:
         at = _PLACE.search(message)
         lines = text.split("\n")
         line, column = (int(at[1]), int(at[2])) if at and at[1] else (len(lines), len(lines[-1]) + 1)
-        raise InputError(
-            (Problem("not-toml", printable(_PLACE.sub("", message).strip(), 200), Place(file, line, column)),)
-        ) from None
+        said = printable(_PLACE.sub("", message).strip(), 200)
+        raise InputError((Problem("not-toml", said, Place(file, line, column), _FORM.get(said, "")),)) from None
     except RecursionError:
         raise InputError((Problem("not-toml", "it is nested too deeply", Place(file, 1, 1)),)) from None
     places: dict[str, Place] = {}

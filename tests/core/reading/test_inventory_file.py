@@ -168,6 +168,12 @@ def good(**changed: str) -> str:
         (good(nodes="{'n[1-4]': {address: '-oX'}}"), "c.yaml:3:29: `address`: `-oX` is not a host name or address; `{name}` stands for the node's name [bad-address]"),
         (good(nodes='{"n[1-4]": {labels: {a: "b\\nc"}}}'), "c.yaml:3:32: label `a` must be one line of at most 253 characters [bad-label]"),
         (good(nodes="{'n[1-4]': {address: 'KEY KEY'}}"), "c.yaml:3:29: `address`: `KEY KEY` is not a host name or address; `{name}` stands for the node's name [bad-address]"),
+        (good(nodes="{n1: {address: 'sre@h1'}}", racks="{r1: n1}"), "c.yaml:3:23: `address`: `sre@h1` is not a host name or address; `{name}` stands for the node's name (`user` is a key of its own) [bad-address]"),
+        (good(nodes="{n1: {address: '10.0.0.1:2222'}}", racks="{r1: n1}"), "c.yaml:3:23: `address`: `10.0.0.1:2222` is not a host name or address; `{name}` stands for the node's name (`port` is a key of its own) [bad-address]"),
+        (good(nodes="{n1: {address: '[::1]:2222'}}", racks="{r1: n1}"), "c.yaml:3:23: `address`: `[::1]:2222` is not a host name or address; `{name}` stands for the node's name (`port` is a key of its own) [bad-address]"),
+        (good(nodes="{n1: {address: 'ssh://h1'}}", racks="{r1: n1}"), "c.yaml:3:23: `address`: `ssh://h1` is not a host name or address; `{name}` stands for the node's name (write the host alone; `user` and `port` are keys of their own) [bad-address]"),
+        (good(nodes="{n1: {address: 10.0.0.256}}", racks="{r1: n1}"), "c.yaml:3:23: `address`: `10.0.0.256` is not a host name or address; `{name}` stands for the node's name [bad-address]"),
+        (good(nodes="{n1: {address: '2001:db8:::1'}}", racks="{r1: n1}"), "c.yaml:3:23: `address`: `2001:db8:::1` is not a host name or address; `{name}` stands for the node's name [bad-address]"),
         # Nodes.
         (good(nodes="{'n[1-4': }"), "c.yaml:3:9: `n[1-4`: a `[` without its partner [bad-nodeset]"),
         (good(nodes="{'n[1-4]': , 'n[2-3]': }"), "c.yaml:3:21: duplicate nodes `n[2-3]`, already in line 3 [duplicate-node]"),
