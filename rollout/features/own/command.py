@@ -30,7 +30,7 @@ from rollout.core.text import documents
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import InputError, UsageError
+from rollout.errors import InputError, StateError, UsageError
 from rollout.features.own.asking import (
     OwnedComparison,
     compare_owned,
@@ -86,13 +86,23 @@ def compared(session: Session, cluster: str, limit: str) -> tuple[VerifiedCluste
 
 
 def _say_ended(session: Session, cluster: str) -> None:
-    for text in end_rolled_back(session, cluster):
-        say(text, err=True)
+    try:
+        for text in end_rolled_back(session, cluster):
+            say(text, err=True)
+    except StateError as error:
+        say(
+            f"the end of an ownership is not kept in the journal: {error}",
+            err=True,
+        )
 
 
 def _tell(session: Session, comparison: OwnedComparison) -> None:
-    """Keep the comparison, and tell people once of other nodes that lack a setting."""
-    if not note_comparison(session, comparison):
+    """Keep the comparison, and tell people once of other nodes that lack a setting. A person who may only read the journal sees it all the same."""
+    try:
+        if not note_comparison(session, comparison):
+            return
+    except StateError as error:
+        say(f"the comparison is not kept in the journal: {error}", err=True)
         return
     journal = session.past()
     state = replay_if_readable(journal, comparison.found.runs[-1].run)

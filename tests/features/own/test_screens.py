@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from rollout.app.ports import Journal
 from rollout.app.revert import revert_run
 from rollout.cli.main import run
+from rollout.composition.wiring import Session
+from rollout.errors import StateError
+from rollout.features.own import command as owned
 from rollout.features.own.asking import compare_owned, end_rolled_back, note_comparison
 from tests.app.call import CLUSTER, FakeOperator
 from tests.app.site import SMALL
@@ -48,6 +53,29 @@ def test_status_and_metrics_tell_the_last_comparison_until_the_run_is_rolled_bac
     revert_run(fleet, FakeOperator(), "r1", "", SMALL.limits, force=False)
     assert LACKING not in shown("show", "metrics")
     assert "owned settings" not in shown("status", "r2")
+
+
+class Reader(Fleet):
+    """May not write into the journal."""
+
+    def journal(self) -> Journal:
+        raise StateError("journal-unusable", "it is read-only")
+
+
+def test_who_may_only_read_the_journal_reads_the_comparison_too(
+    fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = Reader(fleet.folder, machines=fleet.machines, texts=fleet.texts)
+    reader.lists(*fleet.listed.nodes, "n5")
+    notes = fleet.notes()
+    _, found = owned.compared(cast("Session", reader), CLUSTER, "")
+    assert found is not None
+    assert found.lacking == ("n4", "n5")
+    assert "the comparison is not kept in the journal: it is read-only" in capsys.readouterr().err
+    revert_run(fleet, FakeOperator(), "r1", "", SMALL.limits, force=False)
+    assert owned.compared(cast("Session", reader), CLUSTER, "")[1] is None
+    assert "is not kept in the journal" in capsys.readouterr().err
+    assert len(fleet.notes()) == len(notes)
 
 
 @pytest.mark.process
