@@ -91,6 +91,10 @@ class CallPorts(Protocol):
     @property
     def start_times(self) -> StartTimes: ...
 
+    def completed(self, plan: Plan) -> Plan:
+        """A plan that was just made, with what its conditions add to it."""
+        ...
+
     def patient(self) -> CallPorts:
         """The same for a run that has begun: it waits for workers of regions that are away."""
         ...

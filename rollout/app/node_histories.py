@@ -256,9 +256,31 @@ def plans_in_force(
     if all(header.goal == Goal.REVERT for header in headers.values()):
         raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
     nodes = nodes_by_run(history.nodes, path)
-    plans = {run: plan_codec.decode(header.plan, run) for run, header in headers.items() if run in nodes}
+    plans = {run: plan_codec.decode_journaled(header.plan, run) for run, header in headers.items() if run in nodes}
     names = {run: nodes[run] if path else _whole(plan, run, nodes[run], history.nodes) for run, plan in plans.items()}
     return tuple((plan, names[run]) for run, plan in plans.items() if names[run])
+
+
+def in_force_of(journal: PastRuns, plan: Plan) -> tuple[str, ...]:
+    """The nodes to which a plan still applies: all, if no run of this journal has begun it; else those where its change is in force.
+
+    ``UsageError`` ``plan-not-in-force``: it is in force on none.
+    """
+    digest = plan_codec.digest(plan)
+    runs = tuple(each.run for each in journal.runs(plan.cluster) if plan_codec.digest_in(each.plan) == digest)
+    if not runs:
+        return tuple(plan.nodes)
+    there = (
+        names for known, names in plans_in_force(journal, plan.cluster, path="") if plan_codec.digest(known) == digest
+    )
+    nodes = frozenset(name for names in there for name in names)
+    if not nodes and plan.nodes:
+        raise UsageError(
+            "plan-not-in-force",
+            f"run {', '.join(runs)} has begun this plan, and its change is in force on no node: rolled back, replaced, or never confirmed",
+            hint=f"`--cluster {plan.cluster}` exports what is in force there",
+        )
+    return tuple(name for name in plan.nodes if name in nodes)
 
 
 def _whole(plan: Plan, run: str, names: Iterable[str], nodes: Histories) -> tuple[str, ...]:

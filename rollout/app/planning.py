@@ -149,6 +149,7 @@ def make_plan(
         inventory, policy, fleet, wanted.settings, asked.selection, asked.limit, known, around, assumed, call.keep, own,
         wanted.recorded,
     )  # fmt: skip
+    plan = call.completed(plan)
     if not policy.kubeadm_config_map or not config_map:
         return plan
     with call.back_ends(inventory, Needs()) as back_ends:

@@ -12,6 +12,7 @@ from rollout.gates import table
 
 if TYPE_CHECKING:
     from rollout.app.ports import StartTimes, Zones
+    from rollout.core.model.plan import Plan
 
 
 def install() -> None:
@@ -24,6 +25,13 @@ def start_times(zones: Zones) -> StartTimes:
     from rollout.features.change_windows.asking import WindowTimes  # noqa: PLC0415 - of calls that plan or change
 
     return WindowTimes(zones)
+
+
+def completed(plan: Plan) -> Plan:
+    """A plan with what its conditions add to it."""
+    from rollout.features.export.words import completed as with_texts  # noqa: PLC0415 - of calls that plan
+
+    return with_texts(plan)
 
 
 def _written() -> type[Any]:

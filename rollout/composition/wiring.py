@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import check_private, private_state, remove_empty_journal
-from rollout.composition.kinds import start_times
+from rollout.composition.kinds import completed, start_times
 from rollout.composition.operators import notice_sender, operator, own_logins
 from rollout.core.text.message_folding import for_all
 from rollout.core.text.nodesets import fold
@@ -138,6 +138,9 @@ class Session:
     @property
     def start_times(self) -> StartTimes:
         return start_times(self.zones)
+
+    def completed(self, plan: Plan) -> Plan:
+        return completed(plan)
 
     @property
     def local(self) -> LocalCommands:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from rollout.core.model.conditions import Condition
 from rollout.features.approvals.rules import ApprovalRule
 from rollout.features.change_windows.rules import ChangeCalendar
+from rollout.features.export.rules.plan_texts import NewNodesRule
 from rollout.features.own.rules import NewcomerRule
 
 if TYPE_CHECKING:
     from rollout.core.reading.condition_keys import WrittenCondition
 
-CONDITIONS: tuple[type[Condition], ...] = (ChangeCalendar, ApprovalRule, NewcomerRule)
+CONDITIONS: tuple[type[Condition], ...] = (ChangeCalendar, ApprovalRule, NewcomerRule, NewNodesRule)
 """What a playbook or an inventory may demand of plans, in the order in which a plan shows it."""
 
 
@@ -23,9 +24,13 @@ def written_conditions() -> Mapping[str, type[WrittenCondition]]:
     """Key in a playbook and in an inventory → what reads it."""
     from rollout.features.approvals.written import WrittenApprovals
     from rollout.features.change_windows.written import WrittenCalendar
+    from rollout.features.export.written import WrittenNewNodes
     from rollout.features.own.written import WrittenNewcomers
 
-    return {"changeWindows": WrittenCalendar, "approvals": WrittenApprovals, "newcomers": WrittenNewcomers}
+    return {
+        "changeWindows": WrittenCalendar, "approvals": WrittenApprovals, "newcomers": WrittenNewcomers,
+        "newNodes": WrittenNewNodes,
+    }  # fmt: skip
 
 
 def schemas() -> Mapping[str, Callable[[], dict[str, Any]]]:

@@ -22,6 +22,7 @@ from rollout.app.isolation import keep_nothing
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import ApiSources, Holder, Interruption, Journal, Nodes, PastRuns, Ran, Target, Worker
 from rollout.app.runs import Tools
+from rollout.composition.kinds import completed
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.live import LiveNode
@@ -193,6 +194,9 @@ class FakeCall:
     @property
     def start_times(self) -> WindowTimes:
         return WindowTimes(self.engine)
+
+    def completed(self, plan: Plan) -> Plan:
+        return completed(plan)
 
     def files(self) -> FakeFiles:
         return FakeFiles(self.texts)

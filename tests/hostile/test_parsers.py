@@ -39,7 +39,7 @@ UNREACHED = {
     "app.reverted_elsewhere:": "transactions of ours, in receipts of nodes that `agent-status` has read and in our orders; split at a dash",
     "app.roll_call:": "names of the inventory, compared only",
     "features.sequence.asking:": "run ids of ours in orders of ours",
-    "features.export.rules:": "takes plans of ours",
+    "features.export.rules.settings:": "takes plans of ours",
     "features.export.words:exported_lines": "texts that this module has made, cut into lines",
     "core.plans.wanted_fields:wanted_fields": "takes a change of a plan; the bytes of its files are read by `_document`, which is called alone",
     "app.config_maps:with_config_map": "names of settings that a playbook has accepted; texts of ConfigMaps are read by `kubelet.kubeadm`",

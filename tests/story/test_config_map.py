@@ -39,7 +39,7 @@ def whole(tmp_path: Path) -> Iterator[Site]:
             .replace("small-[001-120]", "small-[001,061]")
         )
         path.write_text(f"{text}endpoints: {{kubeconfig: {made.lab / 'kubeconfig'}}}\n")
-        policy(made, "guard: 60s", "guard: 60s\nkubeadmConfigMap: true")
+        policy(made, "guard: 60s", "guard: 60s\nkubeadmConfigMap: true\nnewNodes: {formats: [kubespray]}")
         yield made
 
 
@@ -86,6 +86,8 @@ def test_it_is_planned_written_and_restored_whatever_dies_in_between(whole: Site
     assert "+serializeImagePulls: false" in planned.out
     assert "[config-map-in-part]" in planned.out, "the deadline is a flag"
     assert json.loads((whole.folder / "p.json").read_text())["config_map"]["after"] == new
+    assert "`rollout export new-nodes kubespray PLAN` prints it" in planned.out
+    assert "serializeImagePulls: false" in done(whole, "export", "new-nodes", "kubespray", "p.json").out
 
     # It dies before the request: the journal has it, the API server does not.
     dying(whole, "before")

@@ -43,9 +43,9 @@ def _read_conditions(data: Json, _where: str) -> tuple[Condition, ...]:
 
 json_text.has_form(tuple[Condition, ...], json_text.Converter(_write_conditions, _read_conditions))
 
-VERSION = 11
-BEFORE = (9, 10)
-"""Earlier versions, which are read in journals only: 9 did not record a ConfigMap, 10 not what was wanted."""
+VERSION = 12
+BEFORE = (9, 10, 11)
+"""Earlier versions, which are read in journals only: 9 did not record a ConfigMap, 10 not what was wanted, 11 no texts for new nodes."""
 
 _CONDITIONS = "conditions"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rollout.app.node_histories import plans_in_force
+from rollout.app.node_histories import in_force_of, plans_in_force
 from rollout.cli.options import session_options
 from rollout.cli.project import is_typed, project_option
 from rollout.cli.proposals import say
@@ -18,17 +18,25 @@ from rollout.core.text import documents
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import LONGEST_PATH, counted, printable
 from rollout.errors import InputError, Problem, UsageError
-from rollout.features.export.rules import (
+from rollout.features.export.rules.plan_texts import ExportedText
+from rollout.features.export.rules.settings import (
     PATCH_FILE,
     KubeadmPatch,
     KubeadmPatchesDocument,
     kubeadm_document,
     kubeadm_lines,
-    kubeadm_patches,
     patches_in_force,
     settings_in_force,
 )
-from rollout.features.export.words import DROP_IN, FORMATS, NewNodesDocument, exported, exported_lines
+from rollout.features.export.words import (
+    DROP_IN,
+    FORMATS,
+    NewNodesDocument,
+    comments,
+    exported,
+    exported_lines,
+    planned_texts,
+)
 
 
 @registered("Export what keeps other tools from undoing a change.", prints=(KubeadmPatchesDocument, NewNodesDocument))
@@ -55,8 +63,9 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
     Example: `rollout export kubeadm --cluster rno`
     """
     cluster = _cluster(plan, cluster)
-    found = (
-        patches_in_force(plans_in_force(session.past(), cluster)) if cluster else kubeadm_patches(plan_in(Path(plan)))
+    read = plan_in(Path(plan)) if plan else None
+    found = patches_in_force(
+        plans_in_force(session.past(), cluster) if read is None else ((read, in_force_of(session.past(), read)),)
     )
     _say_whose(cluster)
     if patches is not None:
@@ -84,20 +93,28 @@ def new_nodes(session: Session, form: str, plan: str, cluster: str, path: str) -
     FORMAT: butane, cloud-init, ignition, k3s, k3s-drop-in, kops, kubespray, mco, nodeadm, rke2, rke2-drop-in or talos.
     Comments name what the format has no place for; those of ignition are on standard error.
 
+    With a plan: its own texts, where its playbook has `newNodes`. Once a run has begun it, for the nodes where it is in force.
     With --cluster: the confirmed changes of all runs in the journal, without those that were rolled back since.
 
     Example: `rollout export new-nodes nodeadm --cluster rno`
     """
     cluster = _cluster(plan, cluster)
     read = plan_in(Path(plan)) if plan else None
-    plans = plans_in_force(session.past(), cluster, path="") if read is None else ((read, tuple(read.nodes)),)
-    texts = exported(form, settings_in_force(plans), path)
+    texts: tuple[ExportedText, ...] | None = None
+    if read is None:
+        plans = plans_in_force(session.past(), cluster, path="")
+    else:
+        plans = ((read, in_force_of(session.past(), read)),)
+        if plans[0][1] == tuple(read.nodes):
+            texts = planned_texts(read, form, path if is_typed("path") else "")
+    if texts is None:
+        texts = exported(form, settings_in_force(plans), path)
     _say_whose(cluster)
     if session.output == "json":
         click.echo(documents.page(NewNodesDocument(form, texts)))
         return
     if not FORMATS[form].comments:
-        for line in (line for text in texts for line in text.comments):
+        for line in (line for text in texts for line in comments(text)):
             say(line, err=True)
     say("\n".join(exported_lines(form, texts)))
 

@@ -20,17 +20,20 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
 import yaml
 
+from rollout.core.model.conditions import of_kind
+from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
 from rollout.core.text import diff, nodesets
 from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.terminal import counted, printable
-from rollout.features.export.rules import NewNodeSettings
+from rollout.features.export.rules.plan_texts import MOST_TEXTS, ExportedText, FormatTexts, NewNodesRule, NoPlace
+from rollout.features.export.rules.settings import NewNodeSettings, settings_in_force
 from rollout.kubelet import fields as kubelet_fields
 from rollout.kubelet import values
 from rollout.kubelet.configuration import schema
@@ -38,14 +41,6 @@ from rollout.kubelet.node import packaged, rancher
 
 _TYPE = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 DROP_IN = f"{packaged.CONFIG_DIR}/99-rollout.conf"
-
-
-@dataclass(frozen=True, slots=True)
-class NoPlace:
-    """A setting that a format cannot express, and the reason."""
-
-    setting: str
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,7 +456,7 @@ class Format:
 
 _RKE2, _K3S = rancher.EMBEDDINGS["rke2-agent.service"], rancher.EMBEDDINGS["k3s-agent.service"]
 
-FORMATS: Mapping[str, Format] = {
+FORMATS: Mapping[str, Format] = {  # the names of FORMAT_NAMES
     "butane": Format(butane),
     "cloud-init": Format(cloud_init, first="#cloud-config"),
     "ignition": Format(ignition, comments=False),
@@ -477,21 +472,12 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedText:
-    """The ``text`` for ``nodes`` in a format, without comments."""
-
-    text: str
-    hints: tuple[str, ...]
-    no_place: tuple[NoPlace, ...]
-    nodes: tuple[str, ...]
-
-    @property
-    def comments(self) -> Iterator[str]:
-        yield f"{counted(len(self.nodes), 'node')}: {printable(nodesets.fold(self.nodes), 160)}"
-        yield from self.hints
-        for each in self.no_place:
-            yield printable(f"No place for {diff.redacted(each.setting)}: {each.why}", 600)
+def comments(found: ExportedText) -> Iterator[str]:
+    """What people must know of a text."""
+    yield f"{counted(len(found.nodes), 'node')}: {printable(nodesets.fold(found.nodes), 160)}"
+    yield from found.hints
+    for each in found.no_place:
+        yield printable(f"No place for {diff.redacted(each.setting)}: {each.why}", 600)
 
 
 def exported(name: str, found: Sequence[NewNodeSettings], path: str = DROP_IN) -> tuple[ExportedText, ...]:
@@ -501,6 +487,33 @@ def exported(name: str, found: Sequence[NewNodeSettings], path: str = DROP_IN) -
         _exported(FORMATS[name], wanted, ExportPlace(path, object_name), alone=len(found) == 1)
         for wanted, object_name in zip(found, objects, strict=False)
     )
+
+
+def completed(plan: Plan) -> Plan:
+    """The plan with the texts that its playbook and inventory demand."""
+    if not of_kind(plan.conditions, NewNodesRule):
+        return plan
+    found = settings_in_force([(plan, tuple(plan.nodes))])
+    return replace(
+        plan,
+        conditions=tuple(_made(each, found) if isinstance(each, NewNodesRule) else each for each in plan.conditions),
+    )
+
+
+def _made(rule: NewNodesRule, found: Sequence[NewNodeSettings]) -> NewNodesRule:
+    shown = found[:MOST_TEXTS]
+    texts = (FormatTexts(name, exported(name, shown, rule.path or DROP_IN)) for name in rule.formats if shown)
+    return replace(rule, planned=tuple(texts), more=len(found) - len(shown))
+
+
+def planned_texts(plan: Plan, name: str, path: str) -> tuple[ExportedText, ...] | None:
+    """The texts that the plan has under its digest; ``None``: it does not have all of them in this format. ``path`` ``""``: any."""
+    rules = (
+        each
+        for each in of_kind(plan.conditions, NewNodesRule)
+        if not each.more and (not path or (each.path or DROP_IN) == path)
+    )
+    return next((each.texts for rule in rules for each in rule.planned if each.format == name), None)
 
 
 def _exported(form: Format, wanted: NewNodeSettings, place: ExportPlace, *, alone: bool) -> ExportedText:
@@ -527,7 +540,7 @@ def exported_lines(name: str, texts: Sequence[ExportedText]) -> Iterator[str]:
         if at and form.comments:
             yield "---"
         yield from (form.first,) if form.first else ()
-        yield from (f"# {line}" for line in each.comments if form.comments)
+        yield from (f"# {line}" for line in comments(each) if form.comments)
         yield from each.text.splitlines()
 
 

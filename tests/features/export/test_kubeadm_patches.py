@@ -9,7 +9,7 @@ import yaml
 from rollout.app.plan import build_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
-from rollout.features.export.rules import kubeadm_document, kubeadm_lines, kubeadm_patches
+from rollout.features.export.rules.settings import kubeadm_document, kubeadm_lines, kubeadm_patches
 from tests.documents import as_printed
 from tests.kubelet.nodes import CONFIG_TEXT, POLICY, fleet, inventory, kubeadm, plain, settings
 

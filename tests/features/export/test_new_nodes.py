@@ -14,8 +14,8 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.node_histories import plans_in_force
 from rollout.cli.main import run
 from rollout.core.model.settings import Value
-from rollout.features.export.rules import NewNodeSettings, settings_in_force
-from rollout.features.export.words import FORMATS, NewNodesDocument, exported, exported_lines
+from rollout.features.export.rules.settings import NewNodeSettings, settings_in_force
+from rollout.features.export.words import FORMATS, NewNodesDocument, comments, exported, exported_lines
 from rollout.kubelet import fields
 from tests.app.site import NAMES, SMALL, Site
 from tests.documents import as_printed
@@ -93,7 +93,7 @@ def test_each_field_is_in_the_text_or_named(form: str) -> None:
     for name in sorted(fields.known_fields(fields.known_minors()[-1])):
         (text,) = exported(form, [wanted(**{name: "x"})])
         assert name in {each.setting for each in text.no_place} or "x" in text.text, name
-        assert not any("\n" in line for line in text.comments)
+        assert not any("\n" in line for line in comments(text))
 
 
 def test_a_variable_of_kubespray_is_never_a_second_key_of_the_kubelets_file() -> None:
