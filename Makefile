@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick quick-tests lint lint-types lint-rest declared demo clean test compiled test-inside test-counted test-uncounted test-outside test-times image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
-	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-honesty bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour first-hour-bastion kubelet-tables
+	test-kubelet test-runtimes test-new-nodes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-honesty bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour first-hour-bastion kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,7 +104,7 @@ house: setup ## how the source is built, as counts: modules, names that stand tw
 ##@ At night
 
 night: ## everything in full; each step runs, also after one that failed (hours; root)
-	$(MAKE) --keep-going night-tests mutants simulate chaos power test-kubelet test-runtimes incidents test-apiserver demo
+	$(MAKE) --keep-going night-tests mutants simulate chaos power test-kubelet test-runtimes test-new-nodes incidents test-apiserver demo
 
 night-tests: lint ## every test with every case, and ten times the examples; SAMPLE_SEED=… gives a printed seed back
 	ROLLOUT_TESTS=night ROLLOUT_SAMPLE_SEED=$(or $(SAMPLE_SEED),$$RANDOM$$RANDOM) $(BIN)/pytest -q -n 4 --dist loadgroup --durations=25
@@ -144,6 +144,10 @@ test-kubelet: setup ## every case through a real kubelet 1.20.2 and through us (
 test-runtimes: setup ## our files read by containerd and dockerd of three Debian releases (first fetches them, 400 MB unpacked; root for all of it)
 	tests/kubelet/real_runtimes/get-runtimes.sh $(CACHE)
 	$(BIN)/pytest -q -n 2 tests/kubelet/real_runtimes
+
+test-new-nodes: setup ## texts for new nodes, read by Ignition and by cloud-init's schema (first fetches both from Debian)
+	tests/features/export/get-tools.sh $(CACHE)
+	$(BIN)/pytest -q tests/features/export
 
 incidents: setup ## the three incidents on a real node with a real kubelet 1.20.2 and containerd; writes results/incidents.md (root; builds and fetches them first; ONLY=1)
 	@test "$$(id -u)" = 0 || { echo "NOT TESTED: it needs root" >&2; exit 2; }

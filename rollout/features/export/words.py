@@ -6,7 +6,8 @@ format's rules were read (2026-11):
 * nodeadm: awslabs/amazon-eks-ami, nodeadm/api/v1alpha1/nodeconfig_types.go (``KubeletOptions``), and its page of examples
   (several objects of one user data are merged, the last one wins)
 * cloud-init: canonical/cloud-init cloudinit/config/cc_write_files.py
-* Ignition 3.4.0, Butane ``fcos`` 1.5.0: coreos/butane docs/specs.md, coreos/ignition docs/configuration-v3_4.md
+* Ignition 3.0.0, Butane ``fcos`` 1.0.0, which every later version of them reads: coreos/butane docs/config-fcos-v1_0.md,
+  docs/config-flatcar-v1_0.md
 * kubespray: roles/kubernetes/node/templates/kubelet-config.v1beta1.yaml.j2, kubelet.env.v1beta1.j2, defaults/main.yml (46dbdd399)
 * kops: pkg/apis/kops/v1alpha2/componentconfig.go (``KubeletConfigSpec``), nodeup/pkg/model/kubelet.go (268927e264)
 * k3s and RKE2: ``rollout/kubelet/node/rancher.py``
@@ -81,8 +82,8 @@ def butane(wanted: NewNodeSettings, place: ExportPlace) -> Expressed:
     """``storage.files`` with the text; ``butane`` makes Ignition of it."""
     file: Value = {"path": place.path, "mode": 0o644, "overwrite": True, "contents": {"inline": _drop_in_text(wanted)}}
     return Expressed(
-        {"variant": "fcos", "version": "1.5.0", "storage": {"files": [file]}},
-        (*_drop_in_hints(place), "For Flatcar: `variant: flatcar`, `version: 1.1.0`."),
+        {"variant": "fcos", "version": "1.0.0", "storage": {"files": [file]}},
+        (*_drop_in_hints(place), "For Flatcar: `variant: flatcar`."),
         _flags_nowhere(wanted),
     )
 
@@ -93,7 +94,7 @@ def ignition(wanted: NewNodeSettings, place: ExportPlace) -> Expressed:
     contents: Value = {"source": f"data:;base64,{data}"}
     file: Value = {"path": place.path, "mode": 0o644, "overwrite": True, "contents": contents}
     return Expressed(
-        {"ignition": {"version": "3.4.0"}, "storage": {"files": [file]}}, _drop_in_hints(place), _flags_nowhere(wanted)
+        {"ignition": {"version": "3.0.0"}, "storage": {"files": [file]}}, _drop_in_hints(place), _flags_nowhere(wanted)
     )
 
 
@@ -192,6 +193,8 @@ def _kubespray_hints(wanted: NewNodeSettings, body: Mapping[str, Value]) -> Iter
     yield "group_vars/k8s_cluster/*.yml. Ansible replaces a variable as a whole: merge lists and maps of your own by hand."
     if "kubelet_config_extra_args" in body:
         yield "Its own keys written into kubelet_config_extra_args, too, would be in the kubelet's file twice."
+    if "failCgroupV1" in wanted.fields:
+        yield "kubelet_fail_cgroup_v1 is written for Kubernetes 1.35 and newer only."
     if "maxParallelImagePulls" in wanted.fields:
         yield "kubelet_max_parallel_image_pulls is known from kubespray 2.29 on; an older one ignores it."
     elif wanted.fields.get("serializeImagePulls") is False:
