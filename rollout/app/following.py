@@ -153,8 +153,8 @@ _ACTS = frozenset({Verb.DRAIN, Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
 
 
 def has_acted(journal: PastRuns, run: str) -> bool:
-    """Whether a run has sent any node a verb that may change it, answered or not."""
-    return any(True for _ in acted_on(journal, run))
+    """Whether a run has sent any node a verb that may change it, answered or not, or asked for its ConfigMap."""
+    return any(True for _ in acted_on(journal, run)) or replay(journal, run).config_map.sent
 
 
 def acted_on(journal: PastRuns, run: str) -> Iterator[str]:

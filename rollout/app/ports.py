@@ -179,7 +179,7 @@ class ConfigMaps(Protocol):
         ...
 
     def missing_to_write(self, namespace: str, name: str) -> tuple[str, ...]:
-        """The rights that both lack for one ConfigMap."""
+        """The rights that are missing for that: on the ConfigMap, and on kubeadm's of the cluster, which has its name of today."""
         ...
 
 

@@ -12,7 +12,7 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.backends import Backends
 from rollout.app.config_maps import RestoreOfRuns, put, to_restore, to_restore_of, to_restore_together, with_config_map
-from rollout.app.following import replay
+from rollout.app.following import has_acted, replay
 from rollout.app.plan import build_plan
 from rollout.app.ports import Worker
 from rollout.app.rollbacks import NOTHING_SINCE, rollback_order
@@ -27,7 +27,8 @@ from rollout.core.plans.plan_text import plan_text
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.commands import Command, PutConfigMap
 from rollout.core.run.state import Ending, RunState
-from rollout.errors import StateError
+from rollout.errors import Place, StateError
+from rollout.features.approvals.rules import ApprovalRule
 from tests.app.fake_config_maps import KUBELET, FakeConfigMaps
 from tests.app.site import ACCESS, SMALL, KilledError, Site, fleet
 from tests.documents import as_printed
@@ -326,6 +327,9 @@ def test_a_setting_without_a_place_there_is_named() -> None:
     assert "no place for imagePullProgressDeadline" in said
 
 
+RULE = ApprovalRule(Place("p.yaml", 1, 1), 2, "keys/signers")
+
+
 def as_wanted(**wanted: Value) -> tuple[Plan, dict[str, Any]]:
     """A plan that changes no node: each has the settings."""
     config = KUBELET.replace("serializeImagePulls: true", "serializeImagePulls: false\nnodeStatusUpdateFrequency: 60s")
@@ -342,6 +346,8 @@ def test_where_each_node_has_the_settings_and_the_config_map_has_not_it_is_plann
     assert (found.nodes, found.config_map, found.has_work) == ({}, CHANGE, True)
     for text in (plan_text(found), plan_markdown(found, "d")):
         assert "+serializeImagePulls: false" in text
+    assert "Only the ConfigMap is written." in plan_text(found)
+    assert "needs 2 approvals" in plan_text(replace(found, conditions=(RULE,)))
 
 
 def test_where_both_have_them_already_there_is_nothing_to_do() -> None:
@@ -416,6 +422,7 @@ def test_a_run_without_nodes_writes_it_and_its_rollback_restores_it(here: Here) 
     made = replace(SMALL, nodes={}, waves=(), groups=(), config_map=CHANGE)
     state = start_apply(made, ACCESS, here.tools())
     assert (exit_code(state), here.config_maps.text) == (0, NEW)
+    assert has_acted(here.journal, "r1"), "its approvals are used"
     assert exit_code(here.roll_back("r1")) == 0
     assert here.config_maps.text == KUBELET
 

@@ -12,6 +12,7 @@ from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import KubernetesCluster, Right
 from rollout.app.ports import ConfigMap
 from rollout.errors import RemoteError
+from rollout.kubelet.kubeadm import CLUSTER_CONFIGURATION
 
 NEEDED = ("get", "patch")
 """The verbs that are needed on the ConfigMap."""
@@ -53,8 +54,10 @@ class ApiConfigMaps:
         self._client.patch(path, wanted, timeout)
 
     def missing_to_write(self, namespace: str, name: str) -> tuple[str, ...]:
+        cluster = KubernetesCluster(self._client)
         needed: tuple[Right, ...] = tuple((verb, "", "configmaps", namespace) for verb in NEEDED)
-        return KubernetesCluster(self._client).missing(needed, name)
+        known = cluster.missing(needed[:1], CLUSTER_CONFIGURATION[0])
+        return (*cluster.missing(needed, name), *(f"{right} ({CLUSTER_CONFIGURATION[0]})" for right in known))
 
 
 def _path(namespace: str, name: str) -> str:

@@ -140,7 +140,9 @@ def wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:
 
 
 def limit_lines(plan: Plan) -> Iterator[str]:
+    conditions = tuple(f"  {line}" for condition in plan.conditions for line in condition.lines())
     if not plan.nodes:
+        yield from ("", *conditions) if plan.has_work and conditions else ()
         return
     yield ""
     yield "Limits"
@@ -160,7 +162,7 @@ def limit_lines(plan: Plan) -> Iterator[str]:
         yield f"  of them on by default with a kubeconfig: {', '.join(by_api)}"
     if plan.rehearsal:
         yield f"  the first wave ({plan.waves[0].name}) is reverted once for real, then changed again"
-    yield from (f"  {line}" for condition in plan.conditions for line in condition.lines())
+    yield from conditions
     if plan.late is not None:
         then = "people are told" + (", and it is rolled back" if plan.late.then is OnLateHarm.ROLLBACK else "")
         yield f"  for {_time(plan.late.seconds)} after its end `rollout watch --late` measures its gates; on late harm {then}"
@@ -234,7 +236,8 @@ def _standing(entry: ExcludedNode) -> str:
 def tail_lines(plan: Plan) -> Iterator[str]:
     yield ""
     if not plan.nodes:
-        yield f"No node can be changed: {why}." if (why := _why_none(plan)) else "Nothing to do."
+        done = "Only the ConfigMap is written." if plan.has_work else "Nothing to do."
+        yield f"No node can be changed: {why}." if (why := _why_none(plan)) else done
         return
     yield (
         f"About {_time(estimate.total(plan))} in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; "

@@ -223,7 +223,8 @@ def test_rights_to_a_config_map_are_asked_for_by_its_name(api: Bed) -> None:
     """With the rules of docs/gates.md, which name the ConfigMaps."""
     assert api.config_maps().missing_to_write(api.namespace, NAME) == ()
     missing = api.config_maps(NOBODY).missing_to_write(api.namespace, NAME)
-    assert missing == tuple(f"{verb} configmaps in {api.namespace}" for verb in ("get", "patch"))
+    rights = tuple(f"{verb} configmaps in {api.namespace}" for verb in ("get", "patch"))
+    assert missing == (*rights, f"get configmaps in {api.namespace} (kubeadm-config)")
 
 
 def test_no_config_map_is_no_error(api: Bed) -> None:
