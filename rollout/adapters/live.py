@@ -132,11 +132,11 @@ def _rows(seen: View, carried: Callable[[str], str]) -> Iterator[tuple[str, Text
     yield from _titled("racks", [_rack(rack) for rack in seen.racks])
     if seen.more_racks:
         yield "", Text(seen.more_racks, "dim")
-    yield from _titled("wrong", [_trouble(trouble) for trouble in seen.troubles])
+    yield from _titled("problems", [_trouble(trouble) for trouble in seen.troubles])
     if seen.more_troubles:
         yield "", Text(carried(f"and {counted(seen.more_troubles, 'more kind')}: `rollout status` lists all"), "dim")
     if seen.owed:
-        yield "owed", Text(printable(seen.owed, 160), "yellow")
+        yield "to recover", Text(printable(seen.owed, 160), "yellow")
 
 
 def _titled(title: str, lines: list[Text]) -> Iterator[tuple[str, Text]]:

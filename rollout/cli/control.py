@@ -30,7 +30,7 @@ class RequestDocument:
     phase: Phase
 
 
-@registered("Start no more nodes; nodes in flight finish.", prints=(RequestDocument,))
+@registered("Pause a run: start no more nodes, finish those in flight.", prints=(RequestDocument,))
 @click.command()
 @run_argument
 @reason_option
@@ -58,7 +58,7 @@ def continue_(session: Session, run: str) -> int:
     return _told(session, RequestWord.CONTINUE, asked, "continues")
 
 
-@registered("End a run as a halt does.", prints=(RequestDocument,))
+@registered("End a run at once, and revert as after a halt.", prints=(RequestDocument,))
 @click.command()
 @run_argument
 @click.option(

@@ -66,7 +66,7 @@ def _documents() -> Kinds:
     help="Share of a zone at once (default: 50% if there are several zones).",
 )
 @click.option("--in-flight", type=click.IntRange(1, 2000), default=None, help="Nodes in flight at once (default: 200).")
-@click.option("--force", is_flag=True, help="Also where others changed files since; their bytes are kept on the node.")
+@click.option("--force", is_flag=True, help="Revert also where others changed files since; their bytes are kept.")
 @yes_option
 @reason_option
 @session_options

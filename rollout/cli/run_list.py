@@ -32,7 +32,7 @@ MOST = 50
 @click.option(
     "--since", default="", metavar="WHEN", help="Only runs that began since this day (2026-11-20) or within this time (36h)."
 )  # fmt: skip
-@click.option("--most", type=click.IntRange(1), default=MOST, show_default=True, help="At most so many runs.")
+@click.option("--most", type=click.IntRange(1), default=MOST, show_default=True, help="At most this number of runs.")
 @session_options
 def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...], since: str, most: int) -> None:
     """List runs, the newest first: when each began, what it changes, on how many nodes, how it ended, and which runs rolled it back.

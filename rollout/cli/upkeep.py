@@ -99,7 +99,7 @@ def unlocked_lines(unlocked: UnlockDocument) -> Iterator[str]:
 
 
 @registered(
-    "Remove receipts, copies and token from nodes.",
+    "Remove the files of rollout from nodes; settings stay.",
     prints=(ForgetDocument,),
     needs_output=False,
     goes_on_when_repeated=True,

@@ -46,7 +46,7 @@ USUAL_ROUNDS = "5m"
 @registered("Follow a run as its own terminal shows it.", prints=_documents, changes_with=("--late",))
 @click.command()
 @run_argument
-@click.option("--late", is_flag=True, help="Ask the gates of a run again after its end.")
+@click.option("--late", is_flag=True, help="Measure the gates of a run again after its end.")
 @click.option("--once", is_flag=True, help="With --late: measure once and exit, for a timer.")
 @click.option("--every", default="", metavar="TIME", help="With --late: the time between two rounds (default: 5m).")
 @reason_option
@@ -58,7 +58,7 @@ def watch(session: Session, run: str, late: bool, once: bool, every: str) -> int
     question, list its nodes or gates, or leave it.
 
     With --late: measure the gates of a run again after its end, until the time `watchFor` of its playbook is over. As many
-    failures in a row as `passes` of the playbook are late harm: people are told, and with `onLateHarm: rollback` the run is
+    failures in a row as `passes` of the playbook are late harm: a notice is sent, and with `onLateHarm: rollback` the run is
     rolled back.
 
     Example: `rollout watch`

@@ -69,7 +69,7 @@ def test_a_halted_frame_has_the_reason_and_the_failed_nodes() -> None:
     text = frame(states.halted())
     assert re.search(r"halted +1 of 40 nodes of the fleet failed", text)
     assert re.search(r"■ rest", text)
-    assert "wrong" in text
+    assert "problems" in text
     assert re.search(r"1 reverted b-7: .*", text)
 
 

@@ -101,7 +101,7 @@ def test_a_kubelet_with_healthz_on_the_default_port_is_not_asked_again() -> None
 
 def test_with_an_unknown_port_healthz_is_unknown() -> None:
     found = proof(Moved(SILENT))
-    assert (found.proven, found.evidence) == (Proven.UNKNOWN, ("nothing on the node can ask healthz",))
+    assert (found.proven, found.evidence) == (Proven.UNKNOWN, ("the node has no program that can request healthz",))
 
 
 def test_each_node_is_judged_by_itself() -> None:

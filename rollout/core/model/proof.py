@@ -151,9 +151,9 @@ def _kubelet(measured: Measurement) -> Iterator[tuple[bool, str]]:
     if measured.process is None:
         yield False, "the kubelet's process could not be read"
     elif unit.kubelet_pid != str(measured.process.pid):
-        yield True, "the kubelet's process was exchanged while it was read"
+        yield True, "the kubelet's process was replaced while it was read"
     if measured.healthz is None:
-        yield False, "nothing on the node can ask healthz"
+        yield False, "the node has no program that can request healthz"
     elif measured.healthz not in _WELL:
         yield True, f"healthz: {measured.healthz}"
 

@@ -165,7 +165,7 @@ def change_lines(changes: FleetChanges) -> Iterator[str]:
     for reference, what in ((GONE, "gone"), (REPLACED, "replaced by other machines with the same name")):
         names = [name for name, leaver in changes.left.items() if leaver.reference == reference]
         if names:
-            yield f"{what} since the plan, left alone and charged to nothing: {_counted(names)}"
+            yield f"{what} since the plan, left alone, not counted as failed: {_counted(names)}"
     if changes.joined:
         yield f"joined since the plan, not part of it: {_counted(changes.joined)}"
 
@@ -173,7 +173,7 @@ def change_lines(changes: FleetChanges) -> Iterator[str]:
 def promotion_lines(names: Sequence[str]) -> Iterator[str]:
     """Nodes that are changed earlier than planned."""
     if names:
-        yield f"in the first wave instead of leavers, so that their kind of change is tried there: {_counted(names)}"
+        yield f"in the first wave in place of nodes that left, so that it tries every kind of change: {_counted(names)}"
 
 
 def _counted(names: Sequence[str]) -> str:

@@ -164,7 +164,7 @@ def limit_lines(plan: Plan) -> Iterator[str]:
         yield f"  the first wave ({plan.waves[0].name}) is reverted once for real, then changed again"
     yield from conditions
     if plan.late is not None:
-        then = "people are told" + (", and it is rolled back" if plan.late.then is OnLateHarm.ROLLBACK else "")
+        then = "a notice is sent" + (", and it is rolled back" if plan.late.then is OnLateHarm.ROLLBACK else "")
         yield f"  for {_time(plan.late.seconds)} after its end `rollout watch --late` measures its gates; on late harm {then}"
     yield f"  on a halt, reverts: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} reverts itself"
 
@@ -192,7 +192,7 @@ def _budget(plan: Plan, budget: Budget) -> str:
 def _share(budget: Budget, total: int) -> str:
     """``budget 2 % of 48``; a count may be more than there are."""
     more = budget.share.count is not None and budget.share.count > total
-    of = f", more than its {counted(total, 'node')}" if more else f" of {total}"
+    of = f"; it has only {counted(total, 'node')}" if more else f" of {total}"
     return f"budget {budget.share}{of}{_causes(budget)}"
 
 

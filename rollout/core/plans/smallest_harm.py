@@ -34,15 +34,15 @@ def _least(gate: Gate, fewest: int) -> int | None:
 
 
 def harm_words(plan: Plan, wave: Wave) -> str:
-    """``sees harm from 1 of 4 nodes on: unit, healthz; from 2 of 4: latency; not known of alerts``."""
+    """``smallest harm noticed: on 1 of 4 nodes by unit, healthz; on 2 of 4 nodes by latency; not known of alerts``."""
     found: dict[int | None, list[str]] = {}
     for harm in smallest_harms(plan, wave):
         found.setdefault(harm.nodes, []).append(harm.gate)
-    return f"sees harm {'; '.join(_groups(found, len(wave.nodes))) or 'by no gate'}"
+    return f"smallest harm noticed: {'; '.join(_groups(found, len(wave.nodes))) or 'none, without a gate'}"
 
 
 def _groups(found: dict[int | None, list[str]], total: int) -> Iterator[str]:
     for nodes in sorted(nodes for nodes in found if nodes is not None):
-        yield f"from {nodes} of {counted(total, 'node')} on: {printable(', '.join(found[nodes]), 300)}"
+        yield f"on {nodes} of {counted(total, 'node')} by {printable(', '.join(found[nodes]), 300)}"
     if None in found:
         yield f"not known of {printable(', '.join(found[None]), 300)}"

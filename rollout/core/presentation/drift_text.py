@@ -47,11 +47,11 @@ def drift_lines(checks: Mapping[str, NodeCheck], unread: Sequence[Unread], *, ow
     yield f"{counted(well, 'node')} as rollout left {'it' if well == 1 else 'them'}, {drifted} drifted, {len(unread)} not read"
     standings = Counter(check.standing for check in checks.values())
     on, back = standings[ChangeStanding.CHANGED], standings[ChangeStanding.REVERTED]
-    yield f"  a change of rollout is on {counted(on, 'node')}, and was reverted on {counted(back, 'node')}"
+    yield f"  with a change of rollout: {counted(on, 'node')}; with a reverted one: {counted(back, 'node')}"
     if never:
         yield f"  never changed by rollout, so no receipt to compare with: {counted(len(never), 'node')} {printable(fold(never), 160)}"
         if not owns:
-            yield "    whether they have the settings of a run is compared once it is owned: `rollout own RUN`"
+            yield "    to compare them with the settings of a run: `rollout own RUN`"
     unchecked: dict[str, list[str]] = {}
     for name, check in checks.items():
         for path in check.not_checked:

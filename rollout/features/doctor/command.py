@@ -29,7 +29,7 @@ USUAL_GUARD = 120.0
 """Seconds of a playbook's guard that does not set it."""
 
 
-@registered("Check the way in to nodes, and what fixes it; changes nothing.", prints=(DoctorDocument,))
+@registered("Check how nodes are reached, and what to fix; changes nothing.", prints=(DoctorDocument,))
 @click.command()
 @cluster_option
 @limit_option

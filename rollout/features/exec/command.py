@@ -35,7 +35,7 @@ LONGEST = 24 * 3600.0
     "--in-flight",
     type=click.IntRange(1, Limits().in_flight),
     default=None,
-    help=f"At most so many nodes at once (default: {Limits().in_flight}, and {Limits().per_rack} of each rack).",
+    help=f"The most nodes at once (default: {Limits().in_flight}, and {Limits().per_rack} of each rack).",
 )
 @click.option("--sudo", is_flag=True, help="Run the command as root, through the node's sudo.")
 @reason_option

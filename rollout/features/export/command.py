@@ -39,7 +39,9 @@ from rollout.features.export.words import (
 )
 
 
-@registered("Export what keeps other tools from undoing a change.", prints=(KubeadmPatchesDocument, NewNodesDocument))
+@registered(
+    "Export the settings to kubeadm and other tools that make nodes.", prints=(KubeadmPatchesDocument, NewNodesDocument)
+)
 @click.group()
 def export() -> None:
     """Export what other tools need so that they do not undo a change."""

@@ -18,7 +18,7 @@ from rollout.features.freeze.words import FreezeDocument, freeze_lines
 
 
 @registered(
-    "Let no controller change a cluster until unfreeze.",
+    "Let nobody change a cluster until it is unfrozen.",
     within="cluster",
     prints=(FreezeDocument,),
     needs_output=False,

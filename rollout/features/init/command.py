@@ -45,7 +45,7 @@ _PARTS = ("inventories", "playbooks", "templates", PROJECT_FILE)
 _CHANGES = 10
 
 
-@registered("Make a project of a kubeconfig, Ansible inventory or names.")
+@registered("Make a project from a kubeconfig, an Ansible inventory or names.")
 @click.command()
 @click.option("--names", "names", metavar="FILE", default="", help="A name or nodeset on each line, or a CSV table.")
 @click.option("--kubeconfig", metavar="FILE", default="", help="The Nodes of the API server of this kubeconfig.")

@@ -139,7 +139,7 @@ def _acted(call: LatePorts, operator: LateOperator, watcher: LateWatcher, measur
         if rolls_back:
             code = _rolled_back(call, operator, watcher) or HARM
         else:
-            watcher.end(f"late harm; people were told: {measured.harm}")
+            watcher.end(f"late harm; a notice was sent: {measured.harm}")
     elif measured.changed and measured.verdict is Verdict.UNKNOWN:
         _tell(call, watcher, late_unknown(state, measured.evidence))
     state = replay(journal, watcher.run)
@@ -308,7 +308,7 @@ class LateWatcher:
             return ""
         last = so_far.last
         if last is None:
-            return f"its time was over at {instant(until)}, and its gates were never asked"
+            return f"its time was over at {instant(until)}, and its gates were never measured"
         return f"its time was over at {instant(until)}; the newest verdict is {last.word}, since {instant(so_far.since or last.at)}"
 
     def _judged(self, state: RunState) -> tuple[Verdict, str]:

@@ -46,7 +46,7 @@ from rollout.features.own.rules import NewcomersThen
 from rollout.features.own.words import OwnedDocument, nodes_lack, owned_document_lines, owned_runs
 
 
-@registered("Own what a run brought, for nodes that join later, too.", prints=(OwnedDocument,))
+@registered("Keep a run's settings as wanted, for nodes that join later, too.", prints=(OwnedDocument,))
 @click.command()
 @click.argument("run", required=False, default="")
 @project_option("cluster", help="With --list: the cluster.")
@@ -145,7 +145,7 @@ def _newcomers_documents() -> Kinds:
 
 
 @registered(
-    "Do for nodes that joined what the playbook says.",
+    "Report, plan or change nodes that joined later.",
     prints=_newcomers_documents,
     needs_output=False,
 )

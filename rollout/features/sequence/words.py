@@ -192,4 +192,4 @@ def turn_line(sequence: ClusterSequence, turn: NextTurn, now: float) -> str:
     if turn.turn is Turn.SOAK:
         return f"{place}: passed; soaking {seconds_text(turn.until - now)} before the next stage"
     clusters = ", ".join(turn.clusters)
-    return f"{place}: asking the late gates of {clusters}" if turn.turn is Turn.ASK else f"{place}: {clusters}"
+    return f"{place}: measuring the late gates of {clusters}" if turn.turn is Turn.ASK else f"{place}: {clusters}"

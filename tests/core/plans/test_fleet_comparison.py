@@ -116,8 +116,8 @@ def test_nodes_that_left_were_replaced_or_joined_are_named_and_nothing_is_refuse
     assert found.left["w-1"].reason == "the inventory no longer lists it"
     assert (found.joined, found.fields, found.unplanned) == (("w-4",), (), frozenset({"w-3"}))
     assert list(change_lines(found)) == [
-        "gone since the plan, left alone and charged to nothing: 1 node  w-1",
-        "replaced by other machines with the same name since the plan, left alone and charged to nothing: 1 node  w-2",
+        "gone since the plan, left alone, not counted as failed: 1 node  w-1",
+        "replaced by other machines with the same name since the plan, left alone, not counted as failed: 1 node  w-2",
         "joined since the plan, not part of it: 1 node  w-4",
     ]
 
@@ -126,7 +126,7 @@ def test_a_plan_of_which_no_node_is_left_is_refused() -> None:
     said = refusal(PLANNED, with_nodes(w1=None, w2=None))
     assert (
         said
-        == "p.json: none of its 2 nodes is left: gone since the plan, left alone and charged to nothing: 2 nodes  w-[1-2]"
+        == "p.json: none of its 2 nodes is left: gone since the plan, left alone, not counted as failed: 2 nodes  w-[1-2]"
     )
 
 

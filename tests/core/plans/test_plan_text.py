@@ -74,9 +74,9 @@ Registries, at most
 
 Waves
   1  canary: 1 node, about 2m50s including 1m0s soak  tess-node-0001
-     halts at the 1st failed node in this wave (budget 2 % of 1); sees harm from 1 of 1 node on: unit, process, healthz, effectiveConfig
+     halts at the 1st failed node in this wave (budget 2 % of 1); smallest harm noticed: on 1 of 1 node by unit, process, healthz, effectiveConfig
   2  1 per rack: 1 node, about 1m35s including 1m0s soak  tess-node-0002
-     halts at the 1st failed node in this wave (budget 2 % of 1); sees harm from 1 of 1 node on: unit, process, healthz, effectiveConfig
+     halts at the 1st failed node in this wave (budget 2 % of 1); smallest harm noticed: on 1 of 1 node by unit, process, healthz, effectiveConfig
 
 Limits
   halts at the 2nd failed node in a rack (budget 2)
@@ -175,7 +175,7 @@ def test_reasons_that_differ_only_in_the_nodes_own_name_are_one() -> None:
 def test_a_budget_of_more_nodes_than_exist_is_marked() -> None:
     budgets = (Budget(Scope.WAVE, frozenset(Cause), Share(count=2)),)
     text = plan_text(replace(plan_of(6), budgets=budgets))
-    assert "halts at the 1st failed node in this wave (budget 2, more than its 1 node)" in text
+    assert "halts at the 1st failed node in this wave (budget 2; it has only 1 node)" in text
     assert "of 1)" not in text
 
 

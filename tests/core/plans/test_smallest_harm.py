@@ -57,5 +57,5 @@ def test_each_gate_has_its_own_smallest_harm() -> None:
         SmallestHarm("bound", 1),
         SmallestHarm("whole", None),
     )
-    said = "sees harm from 1 of 4 nodes on: unit, bound; from 2 of 4 nodes on: latency; not known of whole"
+    said = "smallest harm noticed: on 1 of 4 nodes by unit, bound; on 2 of 4 nodes by latency; not known of whole"
     assert harm_words(plan, plan.waves[0]) == said

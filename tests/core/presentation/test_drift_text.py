@@ -41,9 +41,9 @@ def test_the_same_difference_of_many_nodes_is_printed_once() -> None:
         f"  {EDITED.evidence} (on n3)",
         "not read: 2 nodes  n[5-6]: no banner [no-banner]",
         "2 nodes as rollout left them, 2 drifted, 2 not read",
-        "  a change of rollout is on 3 nodes, and was reverted on 1 node",
+        "  with a change of rollout: 3 nodes; with a reverted one: 1 node",
         "  never changed by rollout, so no receipt to compare with: 2 nodes n[7-8]",
-        "    whether they have the settings of a run is compared once it is owned: `rollout own RUN`",
+        "    to compare them with the settings of a run: `rollout own RUN`",
     ]
     assert list(drift_lines(FOUND, SILENT, owns=True))[-1].startswith("  never changed by rollout"), (
         "it is compared below"

@@ -126,7 +126,7 @@ def test_old_bytes_that_the_running_kubelet_may_not_have_read_prove_nothing() ->
             replace(BACK, measurement=unit(ActiveState="activating", SubState="auto-restart")),
             "kubelet.service is activating (auto-restart)",
         ),
-        (replace(BACK, measurement=unit(MainPID="43")), "the kubelet's process was exchanged while it was read"),
+        (replace(BACK, measurement=unit(MainPID="43")), "the kubelet's process was replaced while it was read"),
         (replace(BACK, measurement=replace(WELL, healthz="refused")), "healthz: refused"),
         (
             replace(BACK, stale=(Stale(CONFIG, "kubelet.service", edited=True, seconds=3),)),
@@ -153,7 +153,7 @@ def test_leftovers_of_the_cleanup_are_wrong() -> None:
         (replace(BACK, measurement=replace(WELL, unit=None)), "systemd did not answer"),
         (replace(BACK, measurement=unit(ActiveState="", SubState="")), "kubelet.service is not told (-)"),
         (replace(BACK, measurement=replace(WELL, process=None)), "the kubelet's process could not be read"),
-        (replace(BACK, measurement=replace(WELL, healthz=None)), "nothing on the node can ask healthz"),
+        (replace(BACK, measurement=replace(WELL, healthz=None)), "the node has no program that can request healthz"),
     ],
 )
 def test_unreadable_facts_prove_nothing(found: Verification | Unread, evidence: str) -> None:
@@ -166,7 +166,7 @@ def test_wrong_facts_are_listed_before_unknown_ones() -> None:
     assert proof.proven is Proven.WRONG
     assert [text.rpartition("[")[2] for text in proof.evidence] == [
         "content-differs]",
-        "nothing on the node can ask healthz",
+        "the node has no program that can request healthz",
     ]
 
 

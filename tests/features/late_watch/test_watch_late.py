@@ -112,7 +112,7 @@ def test_harm_is_told_to_people_and_ends_the_watch(tmp_path: Path) -> None:
     call.shows(SICK)
     assert watch_late(call, operator, "r1", 250.0, call.wait) == 3
     assert (call.told, operator.rollbacks) == ([NoticeKind.LATE_HARM], [])
-    assert "late harm; people were told: 1 failure in a row" in call.notes()[-1]
+    assert "late harm; a notice was sent: 1 failure in a row" in call.notes()[-1]
 
 
 def test_harm_rolls_the_run_back_if_its_playbook_says_so(tmp_path: Path) -> None:

@@ -49,11 +49,13 @@ _per_registry = click.option(
     type=click.IntRange(1, 100),
     default=10,
     show_default=True,
-    help="At most so many pulls at once; images are pulled one after the other. The limit of each rack holds too.",
+    help="The most pulls at once; images are pulled one after the other. The limit of each rack holds too.",
 )
 
 
-@registered("Time pulls on a few nodes of each kind.", within="diagnose", prints=(PullsDocument,), needs_output=False)
+@registered(
+    "Measure pulls on a few nodes of each kind.", within="diagnose", prints=(PullsDocument,), needs_output=False
+)
 @click.command()
 @_images
 @cluster_option
