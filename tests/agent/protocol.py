@@ -85,7 +85,7 @@ def reference() -> str:
 def _reference() -> Iterator[str]:
     yield "# The agent's protocol"
     yield ""
-    yield f"{WRITES} page, from `rollout/kubelet/agent/protocol.py`. [The agent](agent.md) explains what the verbs do, and the conversation that carries them."
+    yield f"For developers: every request that the controller sends to the agent on a node, and every line that the agent answers. [The agent](agent.md) explains what it does. {WRITES} page, from `rollout/kubelet/agent/protocol.py`."
     yield ""
     yield "## Verbs"
     yield ""
