@@ -23,7 +23,7 @@ COMMANDS = {
     "init": Listed("features.init.command:init", "Make a project from a kubeconfig, an Ansible inventory or names."),
     "lab": Listed("features.lab.command:lab", "Run a test fleet on loopback, with the real agent and SSH."),
     "newcomers": Listed("features.own.command:newcomers", "Report, plan or change nodes that joined later.", needs_output=False),
-    "own": Listed("features.own.command:own", "Keep a run's settings as wanted, for nodes that join later, too."),
+    "own": Listed("features.own.command:own", "Own a run's settings, for nodes that join later, too."),
     "pause": Listed("cli.control:pause", "Pause a run: start no more nodes, finish those in flight."),
     "plan": Listed("cli.plan:plan", "Read the nodes, change nothing, write the plan."),
     "prepull": Listed("features.diagnose.command.prepull:prepull", "Pull images on nodes before their pods need them.", needs_output=False),

@@ -46,7 +46,7 @@ from rollout.features.own.rules import NewcomersThen
 from rollout.features.own.words import OwnedDocument, nodes_lack, owned_document_lines, owned_runs
 
 
-@registered("Keep a run's settings as wanted, for nodes that join later, too.", prints=(OwnedDocument,))
+@registered("Own a run's settings, for nodes that join later, too.", prints=(OwnedDocument,))
 @click.command()
 @click.argument("run", required=False, default="")
 @project_option("cluster", help="With --list: the cluster.")
