@@ -60,6 +60,11 @@ class LiveRun:
         self._look: Look | None = None
         self._shown = 0  # events in the last look
 
+    @property
+    def last(self) -> Look | None:
+        """The newest look of any reader; ``None``: its events were not read yet."""
+        return self._look
+
     def look(self) -> Look:
         """The run now, at most ``LOOK_EVERY`` seconds old. ``StateError``: the journal cannot be read."""
         with self._lock:

@@ -23,8 +23,9 @@ from rollout.app.past_runs import past_run
 from rollout.app.ports import Journal
 from rollout.app.run_list import listed_runs
 from rollout.core.plans import plan_codec
+from rollout.core.presentation.headline import WhatChanged
 from rollout.core.presentation.metrics import metrics_text
-from rollout.core.presentation.pages.index_page import index_body, index_head
+from rollout.core.presentation.pages.index_page import ChosenRuns, index_body, index_head
 from rollout.core.presentation.pages.live_page import live_body, live_head
 from rollout.core.presentation.pages.markup import lines, tag, with_texts
 from rollout.core.presentation.pages.node_page import node_body, node_head
@@ -33,13 +34,16 @@ from rollout.core.presentation.pages.plan_page import plan_body, plan_head
 from rollout.core.presentation.pages.shell import END, whole_page
 from rollout.core.presentation.past_run import past_run_lines
 from rollout.core.presentation.waiting_plans import WaitingPlan
+from rollout.core.run.state import RunState
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
 from rollout.web.control import RunControl
-from rollout.web.snapshots import MOST_STREAMS, Browser, RenderedParts, snapshots
+from rollout.web.snapshots import MOST_STREAMS, Browser, RenderedParts, snapshots, title_of
 
 _FOLDER = Path(__file__).parent / "static"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+MOST_TEXT = 200
+"""Characters of a filter in the address of the list."""
 _MISSING = frozenset({"no-such-run"})
 
 
@@ -74,6 +78,7 @@ class Site:
         self.runs = LiveRuns(self.journal, time)
         self.control = RunControl(self.runs, self.who, self.carried) if self.who else None
         self.secret = self.control.secret if self.control else ""
+        self.changes: dict[str, WhatChanged] = {}
         self.rendered: WeakKeyDictionary[LiveRun, RenderedParts] = WeakKeyDictionary()
 
     def application(self) -> Starlette:
@@ -102,15 +107,23 @@ class Site:
         text = metrics_text(tuple(measured_runs(self.runs)))
         return Response(text, media_type="text/plain; version=0.0.4")
 
-    async def index(self, _request: Request) -> Response:
-        return self.streamed(index_head(self.place), self._index)
+    async def index(self, request: Request) -> Response:
+        given = {name: request.query_params.get(name, "")[:MOST_TEXT] for name in ("cluster", "state", "who", "text")}
+        return self.streamed(index_head(self.place), lambda: self._index(ChosenRuns(**given)))
 
-    def _index(self) -> str:
+    def _index(self, chosen: ChosenRuns) -> str:
         journal = self.journal()
-        runs = tuple(listed_runs(journal))
+        runs = tuple(listed_runs(journal, "", self._state_of, self.changes))
         clusters = dict.fromkeys(run.cluster for run in runs)
         notes = {name: [(note.at, note.who, note.text) for note in journal.notes(name)] for name in clusters}
-        return self.completed(index_body(runs, self.place, notes, self.plans(journal)))
+        return self.completed(index_body(runs, self.place, notes, self.plans(journal), chosen, time()))
+
+    def _state_of(self, run: str) -> RunState | None:
+        """``None``: it cannot be read."""
+        try:
+            return self.runs.get(run).look().story.state
+        except StateError:
+            return None
 
     async def run(self, request: Request) -> Response:
         run = request.path_params["run"]
@@ -126,7 +139,8 @@ class Site:
             return live_body(self.parts_of(live).of(look))
 
         order = live.past.order
-        return self.streamed(live_head(run, order.cluster, order.goal), body)
+        title = title_of(live.last) if live.last is not None else ""
+        return self.streamed(live_head(run, order.cluster, order.goal, title), body)
 
     def parts_of(self, live: LiveRun) -> RenderedParts:
         """The parts that all readers of a run share, for as long as it is kept."""

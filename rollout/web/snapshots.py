@@ -13,6 +13,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from rollout.app.live_run import LiveRun, Look
+from rollout.core.presentation.glance import glance
 from rollout.core.presentation.pages.charts import CHARGED, SIGNS, state_class
 from rollout.core.presentation.pages.live_page import now_parts
 from rollout.core.presentation.pages.markup import Html, with_texts
@@ -81,6 +82,7 @@ class Browser:
         if not update:
             return ""
         update["standing"] = _standing(look)
+        update["title"] = title_of(look)
         return f"id: {look.source}/{look.number}\ndata: {json.dumps(update, separators=(',', ':'))}\n\n"
 
 
@@ -89,6 +91,12 @@ def _standing(look: Look) -> str:
     if state.phase is Phase.ENDED:
         return f"ended: {state.ending}"
     return standing(state) if look.after.controller.alive else "no controller"
+
+
+def title_of(look: Look) -> str:
+    """The title of the page: how the run stands and why."""
+    state = look.story.state
+    return glance(state, look.after).title(state.order.cluster)
 
 
 def _layout(state: RunState) -> dict[str, Any]:

@@ -138,14 +138,15 @@ def test_only_loopback_listens_on_ipv4_and_ipv6(halted: Serving) -> None:
 
 def test_the_pages_tell_of_the_run_and_of_a_node(halted: Serving) -> None:
     index = halted.ask("/").text
-    assert f'<a href="runs/{RUN}">{RUN}</a>' in index
-    assert "■ halted, exit code 3" in index
+    assert f'<a href="runs/{RUN}" class="run">{RUN}</a>' in index
+    assert "■ halted (exit code 3)" in index
     page = halted.ask(f"/runs/{RUN}").text
     assert "2 of 60 nodes of rack04 failed" in page
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert [title.partition(",")[0] for title in titles] == [
-        "Racks and zones", "Nodes", "Distance to halt", "Failed and reverted nodes", "What the gates measured",
-        "Waves over time", "Predicted and actual times", "Waits for you",
+        "What you can do now", "Distance to halt", "What changes", "Failed nodes", "Waves", "Nodes", "Racks and zones",
+        "Failed and reverted nodes", "What the gates measured", "Waves over time", "Predicted and actual times",
+        "Facts of the run",
     ]  # fmt: skip
     node = halted.ask(f"/runs/{RUN}/nodes/tess-node-0185").text
     assert "exit code 1, &lt;failed to parse kubelet flag&gt; &amp; gone" in node

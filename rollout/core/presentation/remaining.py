@@ -8,7 +8,7 @@ Failures make it longer, and the end of a hold cannot be known.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import ceil
 from statistics import median
 
@@ -35,6 +35,28 @@ def remaining(state: RunState) -> float | None:
         settle = max(state.order.nodes[name].settle for name in going)
         return _rounds(state.order, going, revert_time(state) + settle)
     return sum(_of_wave(state, index) for index in range(state.wave, len(state.order.waves)))
+
+
+def wave_ends(state: RunState, now: float) -> Mapping[int, float]:
+    """Wave → when it is expected to end, in seconds since the epoch, to the minute, up to the next hold.
+
+    Nothing while the run is paused or halts, and nothing of a rollback: its end is not that of a wave.
+    """
+    if (
+        state.phase not in (Phase.RUNNING, Phase.SOAKING)
+        or state.waits
+        or state.halt
+        or state.order.goal is Goal.REVERT
+    ):
+        return {}
+    ends: dict[int, float] = {}
+    at = max(now, state.now)
+    for index in range(state.wave, len(state.order.waves)):
+        at += _of_wave(state, index)
+        ends[index] = ceil(at / 60) * 60.0
+        if state.order.waves[index].hold and index > state.promoted:
+            break
+    return ends
 
 
 def apply_time(state: RunState) -> float:

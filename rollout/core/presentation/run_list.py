@@ -76,6 +76,15 @@ class ListedRun:
     def nodes_rolled_back(self) -> int:
         return sum(later.count for later in self.rolled_back)
 
+    @property
+    def is_rolled_back(self) -> bool:
+        """On as many nodes as it had confirmed."""
+        return bool(self.rolled_back) and self.progress is not None and self.nodes_rolled_back >= self.progress.done
+
+    def is_in(self, states: Collection[str]) -> bool:
+        """A run that is held or paused is at work too: it has a controller."""
+        return self.state in states or (RunStanding.AT_WORK in states and self.state in WITH_CONTROLLER)
+
     def took(self, now: float) -> str:
         """``now``: seconds since the epoch; ``""``: nobody works on it, so no time runs."""
         if self.ended is not None:
@@ -89,8 +98,11 @@ class ListedRun:
         if self.state is RunStanding.DONE and self.exit_code:
             words = "done, not on every node"
         if self.rolled_back:
-            whole = self.progress is not None and self.nodes_rolled_back >= self.progress.done
-            words += ", rolled back" if whole else f", rolled back on {counted(self.nodes_rolled_back, 'node')}"
+            words += (
+                ", rolled back"
+                if self.is_rolled_back
+                else f", rolled back on {counted(self.nodes_rolled_back, 'node')}"
+            )
         return words
 
 
@@ -114,11 +126,7 @@ class RunFilter:
         return islice(filter(self._fits, runs), self.most)
 
     def _fits(self, run: ListedRun) -> bool:
-        return run.began >= self.since and self.who in run.who and (not self.states or self._is_in(run.state))
-
-    def _is_in(self, state: RunStanding) -> bool:
-        """A run that is held or paused is at work too: it has a controller."""
-        return state in self.states or (RunStanding.AT_WORK in self.states and state in WITH_CONTROLLER)
+        return run.began >= self.since and self.who in run.who and (not self.states or run.is_in(self.states))
 
 
 def run_lines(runs: Collection[ListedRun], now: float) -> Iterator[str]:

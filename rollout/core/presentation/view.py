@@ -90,7 +90,7 @@ def view(state: RunState, now: float) -> View:
         done=_done(state, counts),
         total=len(state.nodes),
         counts=counts,
-        waves=tuple(_wave(state, index) for index in range(len(state.order.waves))),
+        waves=wave_views(state),
         racks=racks[:MOST_RACKS],
         more_racks=_more(racks[MOST_RACKS:]),
         waits=waits_for(state, now),
@@ -103,6 +103,10 @@ def view(state: RunState, now: float) -> View:
         more_troubles=len(shown[MOST_TROUBLES:]),
         owed=fold(name for name, record in state.nodes.items() if record.owed),
     )
+
+
+def wave_views(state: RunState) -> tuple[WaveView, ...]:
+    return tuple(_wave(state, index) for index in range(len(state.order.waves)))
 
 
 def _counts(state: RunState, names: tuple[str, ...]) -> Counts:

@@ -56,12 +56,12 @@ def waits_for(state: RunState, now: float) -> str:
     if state.paused.held:
         return f"on hold: {printable(state.paused.reason)}; gates are still checked; `rollout continue {run}` promotes"
     why = f" ({printable(state.paused.reason)})" if state.paused.reason else ""
-    moving = f"; {waits}" if _moving(state) else ""
-    return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` continues it{moving}"
+    also = f"; {waits}" if in_flight(state) else ""
+    return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` continues it{also}"
 
 
 def _closed(closed: ClosedWindow, state: RunState, message: str) -> str:
-    moving = f"; {message}" if _moving(state) else ""
+    moving = f"; {message}" if in_flight(state) else ""
     then = (
         "the run goes on by itself" if closed.opens is not None else f"`rollout abort {state.order.run}` ends the run"
     )
@@ -117,11 +117,11 @@ def _running(state: RunState, now: float) -> str:
     if back:
         return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be reverted and applied again"
     brake = _brake(state, now, wave.nodes) if not state.waits else ""
-    parts = (_moving(state), draining(state, now), pulling(state, now), without_baseline(state, now), brake)
+    parts = (in_flight(state), draining(state, now), pulling(state, now), without_baseline(state, now), brake)
     return "; ".join(str(part) for part in parts if part) or "the next clock tick"
 
 
-def _moving(state: RunState) -> str:
+def in_flight(state: RunState) -> str:
     """The nodes in flight, by what is done to them, and their rack if it is the same."""
     moving = {name: record for name, record in state.nodes.items() if record.state in IN_MOTION}
     if not moving:
@@ -189,13 +189,13 @@ def _round(state: RunState, now: float) -> str:
         return f", {counted(asked, 'node')} being measured"
     if state.gate_asked:
         return ", the wave gates are being checked"
-    moving = _moving(state)
+    moving = in_flight(state)
     return f"; {moving}" if moving else f", next in {seconds_text(max(0.0, state.round_at - now))}"
 
 
 def _halting(state: RunState, _now: float) -> str:
     waiting = [record for record in state.nodes.values() if record.to_revert and record.state is NodeState.CONFIRMED]
-    parts = [_moving(state), f"{counted(len(waiting), 'node')} still to be reverted" if waiting else ""]
+    parts = [in_flight(state), f"{counted(len(waiting), 'node')} still to be reverted" if waiting else ""]
     what = "reverting" if state.order.goal is Goal.REVERT else "halting"
     return f"{what}: {'; '.join(part for part in parts if part) or 'in-flight nodes to finish'}"
 

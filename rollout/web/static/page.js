@@ -2,11 +2,74 @@
 // Text is only ever inserted as text; the parts are markup that the server has escaped.
 "use strict";
 
+// Of every page: times as people here read them with UTC as their title, buttons that copy a command, links to what is folded.
+
+const times = (() => {
+  const EVERY = 30000; // milliseconds
+  const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
+  const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+  const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+  const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+
+  function words(at, now) {
+    const seconds = Math.round((at - now) / 1000), far = Math.abs(seconds);
+    const [unit, length] = units.find(([, least]) => far >= least) || units[3];
+    const local = day.format(at) === day.format(now) ? clock.format(at) : `${day.format(at)}, ${clock.format(at)}`;
+    return `${local} (${relative.format(Math.trunc(seconds / length), unit)})`;
+  }
+
+  function show(place) {
+    for (const each of place.querySelectorAll("time[datetime]")) {
+      const said = words(new Date(each.dateTime), new Date());
+      if (each.textContent !== said) each.textContent = said;
+    }
+  }
+
+  setInterval(() => show(document), EVERY);
+  show(document);
+  return { show };
+})();
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button.copy");
+  if (!button) return;
+  const command = button.parentElement.querySelector("code").textContent;
+  navigator.clipboard.writeText(command).then(() => "Copied", () => "Select it").then((said) => {
+    button.textContent = said;
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+});
+
+function unfold() {
+  const found = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+  if (found && found.nodeName === "DETAILS") found.open = true;
+}
+addEventListener("hashchange", unfold);
+unfold();
+
+let printed = []; // what was folded before the page was printed
+addEventListener("beforeprint", () => {
+  printed = [...document.querySelectorAll("details:not([open])")];
+  for (const each of printed) each.open = true;
+});
+addEventListener("afterprint", () => { for (const each of printed) each.open = false; });
+
+// "/" leads to the filter of a page, wherever the focus is, but not from a field that takes text.
+document.addEventListener("keydown", (event) => {
+  const field = document.querySelector("input[type=search]");
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !field) return;
+  if (event.target.closest("input, select, textarea")) return;
+  event.preventDefault();
+  field.focus();
+});
+
 (() => {
   const run = document.body.dataset.run;
   if (!run) return;
   const byId = (id) => document.getElementById(id);
-  const SIDE = 11, STEP = 13, ACROSS = 12, ROW = 28, SPARE = 8;
+  const SIDE = 11, STEP = 13, ACROSS = 12, SPARE = 8;
+  const narrow = matchMedia("(max-width: 40rem)");
+  const height = () => (narrow.matches ? 62 : 28); // of a row of the table: see page.css
   const SLICE = 8, MANY = 500; // milliseconds, and nodes, after which a key or a click may come between
   const nodes = new Map(); // name -> {name, rack, wave, state, message, charged, owed, low}
   const racks = new Map(); // key -> {key, label, names, button, counts, canvas, stale}
@@ -45,6 +108,7 @@
     if (found.nodes) update(found.nodes);
     for (const [name, text] of Object.entries(found.parts || {})) soon(() => replace(name, text));
     soon(() => standing(found.standing, found.standing === "no controller"));
+    soon(() => { if (document.title !== found.title) document.title = found.title; });
   }
 
   // Jobs, in their order and in short slices.
@@ -81,6 +145,7 @@
     if (!place) return;
     const fresh = document.createElement("template");
     fresh.innerHTML = text;
+    times.show(fresh.content);
     for (const form of place.querySelectorAll("form")) forms.set(action(form), form);
     merge(place, fresh.content);
   }
@@ -111,7 +176,8 @@
       return old;
     }
     if (old instanceof SVGElement) return fresh;
-    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+    const folded = old.nodeName === "DETAILS"; // a person has opened or closed it
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !(folded && name === "open")) old.removeAttribute(name);
     for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
     merge(old, fresh);
     return old;
@@ -229,6 +295,10 @@
     return colours[name];
   }
 
+  byId("map").open = matchMedia("(min-width: 60rem)").matches;
+  byId("map").addEventListener("toggle", later);
+  narrow.addEventListener("change", later);
+
   function redraw() {
     for (const rack of racks.values()) rack.stale = true;
     draw();
@@ -294,12 +364,13 @@
 
   function draw() {
     const end = performance.now() + SLICE;
-    for (const rack of racks.values()) {
+    for (const rack of byId("map").open ? racks.values() : []) {
       if (rack.stale && performance.now() > end) { later(); break; }
       if (rack.stale) paint(rack);
     }
-    const first = Math.max(0, Math.floor(view.scrollTop / ROW) - SPARE);
-    const last = Math.min(shown.length, first + Math.ceil(view.clientHeight / ROW) + 2 * SPARE);
+    const row = height();
+    const first = Math.max(0, Math.floor(view.scrollTop / row) - SPARE);
+    const last = Math.min(shown.length, first + Math.ceil(view.clientHeight / row) + 2 * SPARE);
     const focused = rows.contains(document.activeElement);
     const drawn = new Map([...rows.children].map((row) => [row.dataset.node, row]));
     const lines = shown.slice(first, last).map((name, at) => {
@@ -321,7 +392,7 @@
   }
 
   function fit(row, count) {
-    row.firstChild.style.height = `${count * ROW}px`;
+    row.firstChild.style.height = `${count * height()}px`;
     row.hidden = count === 0;
     return row;
   }

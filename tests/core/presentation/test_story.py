@@ -129,7 +129,7 @@ def test_the_next_steps_are_commands() -> None:
     plan, play = journals.halted()
     assert commands(story_of(play, plan)) == ["resume", "plan", "rollback"]
     plan, play = journals.stopped(lambda s: s.wave == 1)
-    assert commands(story_of(play, plan)) == ["watch", "resume", "rollback"]
+    assert commands(story_of(play, plan)) == ["watch", "pause", "abort"]
 
 
 def test_no_command_is_recommended_that_a_later_run_made_useless() -> None:

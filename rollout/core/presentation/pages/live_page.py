@@ -10,16 +10,16 @@ from dataclasses import replace
 
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.freeze_text import FreezeNoted, noted_line
-from rollout.core.presentation.pages import sections
+from rollout.core.presentation.pages import first_screen, sections
 from rollout.core.presentation.pages.charts import legend
 from rollout.core.presentation.pages.controls import controls
 from rollout.core.presentation.pages.markup import Html, raw, tag
-from rollout.core.presentation.pages.parts import TITLES, section
+from rollout.core.presentation.pages.parts import TITLES
 from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
-from rollout.core.presentation.waiting import silences, waits_for
+from rollout.core.presentation.waiting import in_flight, silences, waits_for
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable
@@ -29,22 +29,30 @@ def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> 
     """What changes with time alone. ``now``: seconds since the epoch; ``secret``: see ``controls``."""
     return {
         "now": _now(story, after, now),
+        "waits": _waits(story.state, after, now),
+        "waves": first_screen.wave_progress(story, after, now),
         "control": controls(story.state, after, secret),
         "regions": _regions(after.controller.regions if after.controller.alive else ()),
-        "waits": _waits(story.state, after, now),
     }
 
 
 def _now(story: Story, after: Afterwards, now: float) -> Html:
     state = story.state
-    waits = () if state.phase is Phase.ENDED else (waits_for(state, max(now, state.now)), *silences(state, now))
-    before = "Waits for: " if state.paused is None else ""
-    waiting = [tag("p", _with_commands(f"{before}{wait}"), class_="waiting") for wait in waits[:1]]
-    quiet = [tag("p", _with_commands(wait), class_="waiting") for wait in waits[1:]]
-    whole = tag("p", tag("a", "The whole plan", href=f"../runs/{state.order.run}/plan")) if story.past.plan else ""
+    waits = () if state.phase is Phase.ENDED else (_waits_for(state, max(now, state.now)), *silences(state, now))
+    waiting = [tag("p", _with_commands(wait), class_="waiting") for wait in waits if wait]
     frozen = frozen_banner(state.order.cluster, after.frozen)
-    banner = sections.banner(story, replace(after, controller=replace(after.controller, regions=())))
-    return raw(banner, frozen, *waiting, *quiet, sections.numbers(story, after), sections.facts(story), whole)
+    without_regions = replace(after, controller=replace(after.controller, regions=()))
+    banner = sections.banner(story, without_regions, first_screen.links_of(story, after))
+    return raw(banner, frozen, *waiting, sections.numbers(story, after))
+
+
+def _waits_for(state: RunState, now: float) -> str:
+    """A run that is paused or on hold says so in its banner, and has its command below."""
+    if state.paused is not None and state.halt is None:
+        moving = in_flight(state)
+        return f"in flight: {moving}" if moving else ""
+    waits = waits_for(state, now)
+    return waits if state.waits and state.halt is None else f"waits for: {waits}"
 
 
 def frozen_banner(cluster: str, freeze: FreezeNoted | None) -> Html:
@@ -88,19 +96,14 @@ def _with_commands(text: str) -> Html:
 
 
 def _waits(state: RunState, after: Afterwards, now: float) -> Html:
-    waits = (*waiting(state, after), *late_waits(after, state.order.run, now))
-    rows = [tag("li", tag("p", why), tag("p", tag("code", command, class_="command"))) for why, command in waits]
-    return tag("ul", rows, class_="waits") if rows else tag("p", "Nothing waits for you.")
+    late = tuple(late_waits(after, state.order.run, now))
+    return first_screen.steps_now((*late, *waiting(state, after)))
 
 
 def waiting(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[tuple[str, str]]:
-    """``(what waits for an operator, the command to type)``."""
-    run, summary = state.order.run, summarize(state)
-    if state.paused is not None and state.phase in (Phase.RUNNING, Phase.SOAKING):
-        yield f"{'On hold' if state.paused.held else 'Paused'}: {summary.paused}", f"rollout continue {run}"
+    """``(what it does, the command to type)``: only what can be done now."""
     for command, what in sections.next_steps(state, after):
-        if not command.startswith("rollout watch"):
-            yield f"{what[0].upper()}{what[1:]}{_which(state, command)}", command
+        yield f"{what[0].upper()}{what[1:]}{_which(state, command)}", command
 
 
 def late_waits(after: Afterwards, run: str, now: float) -> Iterator[tuple[str, str]]:
@@ -122,12 +125,12 @@ def _which(state: RunState, command: str) -> str:
     return f": {printable(summarize(state).pending_recovery.nodes, 200)}"
 
 
-def live_head(run: str, cluster: str, goal: str) -> str:
-    """The document up to what must be read first."""
+def live_head(run: str, cluster: str, goal: str, title: str = "") -> str:
+    """The document up to what must be read first. ``title``: with its state, if that is known before its journal is read."""
     what = "Rollback" if goal is Goal.REVERT else "Rollout"
     still = tag("noscript", "without JavaScript this page does not follow the run: load it again")
     return html_page(
-        f"{what} {run} on {cluster}",
+        title or f"{what} {run} on {cluster}",
         tag("h1", f"{what} on {cluster}"),
         tag(
             "p", f"run {run} · ", tag("span", "reading the journal", id="standing", role="status"), still, class_="dim"
@@ -138,23 +141,46 @@ def live_head(run: str, cluster: str, goal: str) -> str:
 
 
 def live_body(parts: dict[str, Html]) -> str:
-    """The rest of the document."""
+    """The rest of the document: what an operator needs first, the nodes, then what is read when there is time."""
     first = tag("div", parts["now"], class_="part", data_part="now", id="now")
-    order = ("distance", "failures", "gates", "time", "predicted")
-    last = [_section(name, TITLES[name], parts[name]) for name in order]
-    last.append(_section("waits", "Waits for you", parts["waits"]))
-    regions = tag("section", parts["regions"], class_="part", data_part="regions", id="regions")
     control = tag("div", parts["control"], class_="part", data_part="control", id="control")
-    return raw(first, control, regions, _nodes(), *last, END)
+    regions = tag("section", parts["regions"], class_="part", data_part="regions", id="regions")
+    left, right = ([(name, title, parts[name]) for name, title in column.items()] for column in BLOCKS)
+    rest = [_folded(name, title, parts[name]) for name, title in FOLDED.items()]
+    return raw(first, control, first_screen.blocks(left, right), regions, _nodes(), _map(), *rest, END)
 
 
-def _section(name: str, title: str, inside: Html) -> Html:
-    return section(name, title, tag("div", inside, class_="part", data_part=name))
+BLOCKS = (
+    {"waits": "What you can do now", "nearest": "Distance to halt", "change": "What changes"},
+    {"failed": "Failed nodes", "waves": "Waves"},
+)
+"""The columns of a wide first screen. On a narrow one the failed nodes come second: see page.css."""
+
+FOLDED = {
+    "failures": TITLES["failures"],
+    "gates": TITLES["gates"],
+    "time": TITLES["time"],
+    "predicted": TITLES["predicted"],
+    "facts": "Facts of the run",
+}
+
+
+def _folded(name: str, title: str, inside: Html) -> Html:
+    return tag(
+        "details",
+        tag("summary", tag("h2", title)),
+        tag("div", inside, class_="part", data_part=name),
+        id=name,
+        class_="more",
+    )
 
 
 def _nodes() -> Html:
-    """The frame of the map and of the table of nodes."""
-    field = tag("input", type="search", id="search", autocomplete="off", spellcheck="false", aria_describedby="found")
+    """The frame of the table of nodes."""
+    field = tag(
+        "input", type="search", id="search", autocomplete="off", spellcheck="false", aria_describedby="found",
+        aria_keyshortcuts="/",
+    )  # fmt: skip
     states = tag(
         "select", tag("option", "any state", value=""), [tag("option", state) for state in NodeState], id="state"
     )
@@ -162,9 +188,6 @@ def _nodes() -> Html:
     rows = tag("table", tag("thead", head), tag("tbody", id="rows"), id="nodes", aria_label="Nodes")
     return tag(
         "section",
-        tag("h2", "Racks and zones"),
-        legend(),
-        tag("div", id="racks", role="group", aria_label="Racks: each filters the table of nodes"),
         tag("h2", "Nodes"),
         tag(
             "p",
@@ -179,5 +202,17 @@ def _nodes() -> Html:
         ),
         tag("div", rows, id="window", tabindex="0", role="region", aria_label="Table of nodes, scrolls"),
         tag("noscript", tag("p", "The map and the table need JavaScript; the other sections do not.")),
+        id="table",
+    )
+
+
+def _map() -> Html:
+    """The frame of the map: behind the table, which it filters."""
+    return tag(
+        "details",
+        tag("summary", tag("h2", "Racks and zones")),
+        legend(),
+        tag("div", id="racks", role="group", aria_label="Racks: each filters the table of nodes"),
         id="map",
+        class_="more",
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape, unescape
 
-from rollout.core.text.terminal import printable
+from rollout.core.text.documents import instant
+from rollout.core.text.terminal import printable, wall
 
 # A time axis: seconds of a run on the page's columns.
 
@@ -94,7 +95,7 @@ def picture(height: float, label: str, *children: Html | Iterator[Html]) -> Html
 LONGEST = 2_000
 """The most characters of one text; more does not help a reader."""
 
-_VOID = frozenset({"meta", "br", "hr", "link", "input"})
+_VOID = frozenset({"meta", "br", "hr", "link", "input", "wbr"})
 _CASED = {"view_box": "viewBox", "preserve_aspect_ratio": "preserveAspectRatio"}
 
 
@@ -124,6 +125,33 @@ def raw(*parts: str) -> Html:
 def lines(rows: Iterable[str]) -> Html:
     """Text with its line ends and blanks kept, for ``pre``: control characters are removed before, markup is escaped here."""
     return Html("\n".join(escape(row) for row in rows))
+
+
+def moment(at: float) -> Html:
+    """A time in UTC. The script of the live pages shows it as people here read it, with UTC as its title."""
+    return tag("time", wall(at), datetime=instant(at), title=wall(at))
+
+
+def copied(command: str, before: str = "") -> Html:
+    """A command to type, with a button that copies it. ``before``: a few words on it."""
+    words = tag("span", before, class_="dim") if before else ""
+    button = tag("button", "Copy", type="button", class_="copy", aria_label="Copy the command")
+    return tag("p", words, tag("code", command, class_="command"), button, class_="run-this")
+
+
+def nodeset(names: str) -> Html:
+    """A nodeset that breaks behind its commas."""
+    return Html(tag("span", names, class_="nodes").replace(",", ",<wbr>"))
+
+
+def linked(text: str, ways: Mapping[str, str]) -> Html:
+    """A text in which each name of ``ways`` is a link."""
+    if not ways:
+        return tag("span", text)
+    parts = re.split(rf"(?<![\w-])({'|'.join(re.escape(name) for name in ways)})(?![\w-])", text)
+    return tag(
+        "span", [tag("a", part, href=ways[part]) if part in ways else tag("span", part) for part in parts if part]
+    )
 
 
 _TEXT = re.compile(r"(?<=>)[^<>]+(?=<|$)")

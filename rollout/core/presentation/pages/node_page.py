@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rollout.core.model.plan import Plan
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.last_logs import log_command, log_lines
-from rollout.core.presentation.pages.markup import Html, clock, raw, tag
+from rollout.core.presentation.pages.markup import Html, clock, copied, raw, tag
 from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import failure_log
-from rollout.core.run.events import Answered
+from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Order
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable, seconds_text
@@ -59,13 +59,27 @@ def _section(title: str, inside: Html) -> Html:
     return tag("section", tag("h2", title), inside)
 
 
+_ANSWERS = {
+    Trigger.REVERTED_UNHEALTHY: "unhealthy, reverted",
+    Trigger.REVERTED_BY_GUARD: "reverted by its guard",
+    Trigger.REVERTED_ON_REQUEST: "reverted",
+    Trigger.STILL_UNHEALTHY: "reverted, still unhealthy",
+    Trigger.STUCK: "its revert is not complete",
+    Trigger.UNREACHED: "not reached",
+    Trigger.LOST: "no end seen",
+    Trigger.PULLING: "pulls images",
+    Trigger.UNSEEN: "no baseline",
+}
+"""Words of answers whose name in the journal says something else to people."""
+
+
 def _steps(story: Story, answers: Sequence[Answered]) -> Html:
     rows = [
         tag(
             "tr",
             tag("td", clock(answer.at - story.began), class_="when"),
             tag("td", answer.verb.value),
-            tag("td", answer.trigger.value.replace("-", " ")),
+            tag("td", _ANSWERS.get(answer.trigger, answer.trigger.value.replace("-", " "))),
             tag("td", seconds_text(answer.seconds) if answer.seconds else "–"),
             tag("td", _evidence(answer.message, answer.reference) or "–"),
         )
@@ -101,5 +115,5 @@ def _further(story: Story, name: str) -> Html:
     return raw(
         log_lines(log) if log else "",
         tag("p", "The evidence above is what the node's agent reported. Its whole log is on the node:"),
-        tag("ul", [tag("li", tag("code", command, class_="command"), f" {what}") for command, what in commands]),
+        tag("ul", [tag("li", copied(command), tag("p", what)) for command, what in commands], class_="waits"),
     )

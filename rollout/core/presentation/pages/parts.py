@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from rollout.core.plans import estimate
-from rollout.core.presentation.pages import sections
+from rollout.core.presentation.pages import first_screen, sections
 from rollout.core.presentation.pages.charts import timeline, wave_legend
 from rollout.core.presentation.pages.health_gates import gates
 from rollout.core.presentation.pages.markup import Html, Idle, raw, tag
@@ -24,10 +24,14 @@ TITLES = {
 
 
 def story_parts(story: Story) -> dict[str, Html]:
-    """What changes only with the run's events, by the keys of ``TITLES``."""
+    """What changes only with the run's events, by the names of the sections."""
     checked = (*(each.at for each in story.judged), *(each.at for each in story.measured))
     measured = gates(story, idle(story, checked))
     return {
+        "change": first_screen.change(story, story.headline()),
+        "failed": first_screen.failed(story),
+        "nearest": first_screen.nearest(story),
+        "facts": sections.facts(story),
         "failures": sections.failures(story),
         "distance": sections.budgets(story),
         "gates": raw(measured, sections.evidence(story)) if measured else tag("p", "Nothing was measured yet."),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from html import escape
 
 from rollout.core.model.areas import limited
 from rollout.core.model.plan import FileChange, Plan
@@ -12,12 +14,13 @@ from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
 from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.change_text import ShownGroup, kinds
+from rollout.core.presentation.glance import Glance, glance
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.last_logs import logs
-from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
+from rollout.core.presentation.pages.markup import Html, clock, lines, linked, nodeset, raw, tag
 from rollout.core.presentation.pages.moments import fallen, moments
 from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.summary import WITH_OTHERS, exit_code, rehearsed, summarize
+from rollout.core.presentation.summary import WITH_OTHERS, Summary, exit_code, rehearsed, summarize
 from rollout.core.presentation.summary_text import (
     FORCED,
     NOTHING_SINCE,
@@ -29,8 +32,9 @@ from rollout.core.presentation.summary_text import (
     since_lines,
     still_pending,
 )
-from rollout.core.presentation.waiting import standing
+from rollout.core.presentation.watch_keys import possible
 from rollout.core.run.budgets import Distance, distances
+from rollout.core.run.events import RequestWord
 from rollout.core.run.facts import wrong
 from rollout.core.run.retries import need_a_plan
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
@@ -44,9 +48,11 @@ from rollout.core.text.terminal import counted, printable, seconds_text, wall
 def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[tuple[str, str]]:
     """``(command, what it does)``, the most useful first. No command that ``after`` makes useless."""
     run, cluster = state.order.run, state.order.cluster
+    if state.phase is not Phase.ENDED and after.controller.alive:
+        yield from _requests(state)
+        return
     if state.phase is not Phase.ENDED and not after.is_superseded:
-        yield f"rollout watch {run}", "watch it, if a controller is at work"
-        yield f"rollout resume {run}", "continue it, if its controller has died"
+        yield f"rollout resume {run}", "continue it in a new controller"
     summary = summarize(state)
     if state.ending in (Ending.HALTED, Ending.INTERRUPTED) and summary.can_resume and not after.is_superseded:
         what = "continue after its halt with the nodes that have not failed, all nodes are read again first"
@@ -59,7 +65,7 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
     if (again := fold(need_a_plan(state))) and not after.is_rolled_back:
         what = f"plan the failed, reverted and refused nodes again, once they are repaired, {SAME_SETTINGS}"
         yield plan_again(cluster, again, after.playbook), what
-    yield from _left_behind(state, after)
+    yield from _left_behind(state, summary, after)
     if summary.can_roll_back and after.may_undo:
         yield f"rollout rollback {run}", "revert every node that has the change"
     if state.ending is Ending.PREFLIGHT:
@@ -76,9 +82,21 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
         yield f"rollout verify --cluster {cluster}", "check the nodes for drift"
 
 
-def _left_behind(state: RunState, after: Afterwards) -> Iterator[tuple[str, str]]:
+def _requests(state: RunState) -> Iterator[tuple[str, str]]:
+    """Of a run with a controller: what the controller would do, and to watch it."""
+    run, words = state.order.run, possible(state)
+    told = {
+        RequestWord.PAUSE: "start no more nodes until it is continued",
+        RequestWord.CONTINUE: "go on with the next nodes",
+        RequestWord.ABORT: f"end it; nodes are reverted as the playbook sets it (revert: {state.order.on_failure.value})",
+    }
+    if RequestWord.CONTINUE not in words:
+        yield f"rollout watch {run}", "watch it in a terminal"
+    yield from ((f"rollout {word.value} {run}", told[word]) for word in words)
+
+
+def _left_behind(state: RunState, summary: Summary, after: Afterwards) -> Iterator[tuple[str, str]]:
     """What the run could not remove from nodes, once it has ended."""
-    summary = summarize(state)
     if summary.cordoned and state.phase is Phase.ENDED and not after.is_superseded:
         yield (
             f"rollout resume --recover-only {summary.run}",
@@ -151,33 +169,39 @@ MOST_KINDS = 12
 LONGEST_NODESET = 400
 
 
-def banner(story: Story, after: Afterwards) -> Html:
-    """How the run ended, why, what was reverted, what is pending recovery and what came afterwards, in a few lines."""
+def banner(story: Story, after: Afterwards, ways: Mapping[str, str] | None = None) -> Html:
+    """How the run ended, why, what was reverted, what is pending recovery and what came afterwards, in a few lines.
+
+    ``ways``: to the pages of other runs.
+    """
     state = story.state
-    texts = [tag("p", text, class_=name) for name, text in _verdict(story)]
-    later = (*since_lines(after.rolled_back), *afterwards_lines(summarize(state), after))
-    texts += [tag("p", line.strip()) for line in later]
-    return tag("div", texts, class_=f"banner {_mood(state)}".strip())
+    seen, summary = glance(state, after), summarize(state)
+    texts = [
+        tag("p", linked(text, ways) if ways else text, class_=name) for name, text in _verdict(story, seen, summary)
+    ]
+    later = (*since_lines(after.rolled_back), *afterwards_lines(summary, after))
+    texts += [tag("p", linked(line.strip(), ways) if ways else line.strip()) for line in later]
+    return tag("div", texts, class_=f"banner {seen.mood}".strip())
 
 
-def _mood(state: RunState) -> str:
-    if state.ending is Ending.DONE:
-        return "good" if exit_code(state) == 0 else "warn"
-    if state.ending or state.halt:
-        return "bad"
-    return "warn" if state.paused else ""
-
-
-def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
+def _verdict(story: Story, seen: Glance, summary: Summary) -> Iterator[tuple[str | None, str]]:
     state = story.state
-    yield "verdict-word", f"{_ending(state)} after {seconds_text(story.ended - story.began)}"
+    took = seconds_text(story.ended - story.began)
+    if state.ending is None:
+        yield "verdict-word", f"{seen.sign} {seen.word.capitalize()}"
+        yield None, seen.reason
+    elif seen.is_rolled_back:
+        yield "verdict-word", f"{seen.sign} Rolled back"
+        yield None, f"It had ended: {_ending(state)} after {took}. The nodes are shown as it left them."
+    else:
+        yield "verdict-word", f"{seen.sign} {_ending(state)} after {took}"
+    yield None, str(story.past.change)
     if state.halt is not None:
         wave = state.order.waves[min(state.wave, len(state.order.waves) - 1)].name
         where = f" in wave {wave}" if state.order.goal is Goal.APPLY else ""
         yield None, f"Halted{where}: {state.halt.message} [{state.halt.reference}]"
     if back := taken_back(story):
         yield None, back
-    summary = summarize(state)
     pending = summary.pending_recovery
     if pending.changes:
         yield None, f"Pending recovery, the change is still to be applied or reverted there: {pending.changes}"
@@ -188,8 +212,6 @@ def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
 
 
 def _ending(state: RunState) -> str:
-    if state.ending is None:
-        return f"Not ended: {standing(state)}"
     words = {
         Ending.DONE: "Done",
         Ending.HALTED: "Halted",
@@ -197,8 +219,8 @@ def _ending(state: RunState) -> str:
         Ending.PREFLIGHT: "Not begun: preflight",
         Ending.CLAIMED: "Refused: another run has claimed its nodes",
     }
-    but = ", but not everywhere" if _mood(state) == "warn" else ""
-    return f"{words[state.ending]}{but} (exit code {exit_code(state)})"
+    but = ", but not everywhere" if state.ending is Ending.DONE and exit_code(state) else ""
+    return f"{words[state.ending or Ending.DONE]}{but} (exit code {exit_code(state)})"
 
 
 def taken_back(story: Story) -> str:
@@ -313,7 +335,7 @@ def failures(story: Story) -> Html:
             tag("td", f"{len(kind.nodes):,}", class_="number"),
             tag("td", tag("span", kind.state.value, class_="word")),
             tag("td", kind.message or "no message", f" [{kind.reference}]" if kind.reference else ""),
-            tag("td", printable(fold(kind.nodes), LONGEST_NODESET)),
+            tag("td", nodeset(printable(fold(kind.nodes), LONGEST_NODESET))),
             tag("td", clock(kind.first - story.began), class_="when"),
             class_=None if kind.reference == WITH_OTHERS else "bad",
         )
@@ -349,18 +371,28 @@ def budgets(story: Story) -> Html:
 
 
 def _budget(each: Distance) -> Html:
-    share = min(1.0, each.wrong / each.limit)
-    bar = tag("rect", x=0, y=0, width=share * 100, height=10, class_="v-fail")
-    meter = tag("svg", bar, view_box="0 0 100 10", preserve_aspect_ratio="none", role="img", aria_label=f"{share:.0%}")
     return tag(
         "tr",
         tag("td", each.place),
         tag("td", "any cause" if set(Cause) <= each.budget.causes else " or ".join(sorted(each.budget.causes))),
         tag("td", f"{each.wrong} of {each.total}", class_="number"),
         tag("td", f"{each.limit} ({each.budget.share})" + (": used up" if not each.left else ""), class_="number"),
-        tag("td", tag("div", meter, class_="meter")),
+        tag("td", meter(each)),
         class_=None if each.left else "bad",
     )
+
+
+def meter(each: Distance) -> Html:
+    """How much of a budget is used."""
+    return bar(min(1.0, each.wrong / each.limit), "v-fail")
+
+
+def bar(share: float, kind: str) -> Html:
+    """``kind``: the class of its colour."""
+    filled = tag("rect", x=0, y=0, width=share * 100, height=10, class_=kind)
+    label = f"{share:.0%}"
+    drawn = tag("svg", filled, view_box="0 0 100 10", preserve_aspect_ratio="none", role="img", aria_label=label)
+    return tag("div", drawn, class_="meter")
 
 
 def evidence(story: Story) -> Html:
@@ -380,8 +412,15 @@ def evidence(story: Story) -> Html:
     return table(("gate", "wave", "when", "verdict", "evidence"), rows[:200]) if rows else Html("")
 
 
-def table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
-    """A table with these titles."""
+def table(titles: Sequence[str], rows: Sequence[Html], *, stacks: bool = True) -> Html:
+    """A table with these titles. ``stacks``: on a narrow screen the cells of a row stand below one another."""
+    labelled = [_labelled(row, titles) for row in rows] if stacks else rows
     numeric = {"nodes", "failed", "halts at", "calls in progress", "connected nodes", "round trip"}
     head = tag("tr", [tag("th", title, class_="number" if title in numeric else None) for title in titles])
-    return tag("table", tag("thead", head), tag("tbody", rows))
+    return tag("table", tag("thead", head), tag("tbody", labelled), class_="stacks" if stacks else None)
+
+
+def _labelled(row: Html, titles: Sequence[str]) -> Html:
+    """A row with the title of its column at each cell."""
+    named = iter(titles)
+    return Html(re.sub(r"<td", lambda _: f'<td data-title="{escape(next(named, ""))}"', row))

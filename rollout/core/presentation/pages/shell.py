@@ -25,8 +25,9 @@ def html_page(title: str, *children: Html, up: str, **data: str) -> str:
         tag("link", rel="icon", href=f"{up}static/icon.svg", type="image/svg+xml"),
         tag("script", src=f"{up}static/page.js", defer="defer"),
     )
+    skip = tag("a", "Skip to the content", href="#main", class_="skip")
     links = tag("nav", tag("a", "All runs", href=up or "./"), aria_label="Pages")
-    inside = "".join((links, "<main>", *children))
+    inside = "".join((skip, links, '<main id="main" tabindex="-1">', *children))
     body = tag("body", Html(inside), **data).removesuffix("</body>")
     return f'<!doctype html>\n<html lang="en">{head}{body}'
 
