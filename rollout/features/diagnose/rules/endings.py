@@ -305,8 +305,8 @@ _SIDECAR_PATCH = (
     "when it stops them. Sidecars as restartable init containers, from 1.29 on, run each hook once."
 )
 _ENDED_TWICE = (
-    "nothing: the kubelet began to end the container again while it was ending it. Kubelets 1.20 do so to pods that are removed soon "
-    "after a restart; from 1.22 on one worker ends each pod."
+    "nothing: the kubelet began to end the container again while it was ending it. Kubelets up to 1.21 do so where a sync of the pod "
+    "waited when the pod was removed, as soon after a restart: it finds the pod's cgroups gone. From 1.22 on one worker ends each pod."
 )
 
 
@@ -323,6 +323,9 @@ def _twice(facts: Facts) -> Iterator[Finding]:
     ended: dict[tuple[str, str], list[float]] = defaultdict(list)
     for fact in facts.of(Kind.HOOK_DONE):
         ended[fact.clock, fact["id"]].append(_at(fact))
+    failed: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for fact in facts.of(Kind.EXEC_FAILED) if any(len(runs) > 1 for runs in hooks.values()) else ():
+        failed[fact.clock, fact["id"]].append(_at(fact))
     announced = any(
         0 <= _at(runs[0]) - _at(kill) <= ANNOUNCED
         for key, runs in hooks.items()
@@ -330,7 +333,12 @@ def _twice(facts: Facts) -> Iterator[Finding]:
     )
     for (clock, id_), requested in hooks.items():
         stopped = next((_at(fact) for fact in stops[clock, id_] if fact.kind is Kind.KILLED), float("inf"))
-        runs = [run for run in requested if _at(run) <= stopped]  # a stopped container runs no hook
+        runs = [
+            run
+            for run in requested
+            if _at(run) <= stopped  # a stopped container runs no hook
+            and not _not_run(_at(run), failed[clock, id_], ended[clock, id_])
+        ]
         if len(runs) < 2:
             continue
         span = runs[0].at or 0.0, runs[-1].at or 0.0
@@ -338,10 +346,12 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         if restarted:  # a kubelet that restarts ends its pods anew
             continue
         name = runs[0]["container"] or names.get(id_, "") or id_[:12]
+        cut = stopped < min((at for at in ended[clock, id_] if at >= span[1]), default=float("inf"))
         cause = (
-            f"the preStop hook of container {name} ran {len(runs)} times in one end of its pod, "
+            f"the preStop hook of container {name} {'began' if cut else 'ran'} {len(runs)} times in one end of its pod, "
             f"{seconds_text(span[1] - span[0])} apart. Each run uses up the same grace period."
         )
+        cause += " The container ended before the last run did." if cut and stopped < float("inf") else ""
         kills = [_at(fact) for fact in stops[clock, id_] if fact.kind is Kind.KILL]
         done = min((at for at in ended[clock, id_] if at >= span[0]), default=float("inf"))
         last = span[1] - ANNOUNCED if announced else span[1]
@@ -351,6 +361,12 @@ def _twice(facts: Facts) -> Iterator[Finding]:
             "prestop-twice", Confidence.CERTAIN, nodes_of(runs), since(runs), cause, proof(runs),
             fetch_next=_ENDED_TWICE if begun_anew else _SIDECAR_PATCH,
         )  # fmt: skip
+
+
+def _not_run(begun: float, failed: Sequence[float], ended: Sequence[float]) -> bool:
+    """Whether the runtime did not run the hook that began then: it said so ahead of the hook's end."""
+    end = min((at for at in ended if at >= begun), default=float("inf"))
+    return any(begun <= at <= end for at in failed)
 
 
 def _slow(ending: PodEnd, minor: int | None) -> Iterator[Finding]:

@@ -58,6 +58,7 @@ class Kind(StrEnum):
     REMOVED = auto()  # pod: the pod left the API
     HOOK = auto()  # pod, container, id: a preStop hook starts
     HOOK_DONE = auto()  # pod, container, id
+    EXEC_FAILED = auto()  # id, error: the runtime did not run a command in a container, such as that of a hook
     KILL = auto()  # pod, container, id, scheme (of the id, as ``docker``), grace, override ("yes" or "")
     EVICTS = auto()  # pod ("" if not printed): the kubelet decides to evict pods
     KILLED = auto()  # pod, container, id: StopContainer returned without an error

@@ -378,6 +378,21 @@ def _unsound(message: str, keys: Fields) -> Iterator[BareFact]:
     yield from [_trouble(trouble)] if trouble else []
 
 
+_NOT_RUN = re.compile(r"ExecSync (?P<id>[0-9a-f]{6,64}) '.*' from runtime service failed: (?P<error>.*)", re.DOTALL)
+
+
+def _not_run(message: str, keys: Fields) -> Iterator[BareFact]:
+    """A command that the runtime did not run in a container: that of a hook, or of a probe. One past its deadline has run."""
+    old = _NOT_RUN.fullmatch(message)
+    id_, error = (old["id"], old["error"]) if old else (keys.get("containerID", ""), keys.get("err", ""))
+    if (
+        id_
+        and error
+        and not re.match(r"rpc ?error: code = DeadlineExceeded |command .{0,400} timed out", error, re.DOTALL)
+    ):
+        yield BareFact(Kind.EXEC_FAILED, {"id": id_.rpartition("://")[2], "error": error[:LONGEST]})
+
+
 _STOPPED = re.compile(
     r"(?:StopContainer \"(?P<id>[0-9a-f]{6,64})\" from runtime service failed|"
     r"Container \"\w[\w.-]{0,40}://(?P<id2>[0-9a-f]{6,64})\" termination failed with gracePeriod -?\d{1,9}): (?P<error>.*)",
@@ -501,6 +516,7 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
         for call in ("ListContainers", "ListPodSandbox", "ListImages", "Status from runtime", "Version from runtime")
     ),
     ("StopPodSandbox", _sandbox),
+    ("ExecSync ", _not_run),
     ("StopContainer for ", _runtime_stop),
     ("StopContainer", _not_stopped),
     ('Container "', _container),
@@ -544,6 +560,7 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "ListPodSandbox": ("service failed",),
     "ListImages": ("service failed",),
     "StopContainer": ("service failed",),
+    "ExecSync ": ("service failed",),
     "StopPodSandbox": ("failed",),
     "StopContainer for ": ("failed", "with timeout"),
     'Container "': ("exited normally", "termination failed"),
