@@ -1,9 +1,10 @@
-"""``results/incidents.md`` is written from the committed results, and these show what the page claims."""
+"""``results/incidents.md`` and ``results/healthy.md`` are written from the committed results, and these show what the pages claim."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.incidents import healthy
 from tests.incidents.page import PAGE, page, results
 
 RUNS = ("3-stalling-runtime", "3-containerd")
@@ -56,3 +57,13 @@ def test_incident_2_is_judged_from_its_log_and_its_arithmetic_holds() -> None:
     oldest = found["budget"]["budgets"][0]
     assert found["measured"]["seconds"] <= oldest["seconds"] + 1, "a real kubelet 1.20.2, and a second for its calls"
     assert found["measured"]["granted"] == [2]
+
+
+def test_an_hour_of_a_kubelet_with_nothing_wrong_has_no_finding() -> None:
+    found = healthy.results()
+    assert healthy.PAGE.read_text() == healthy.page(found)
+    assert max(run["minutes"] for run in found.values()) >= 60
+    for run in found.values():
+        assert run["findings"] == []
+        assert run["hooks that ran twice"] == 0
+        assert run["pods"] > 5 * run["minutes"]
