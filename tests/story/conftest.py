@@ -88,7 +88,7 @@ class Site:
         return text.replace(f" --ssh-config {self.lab / 'ssh_config'}", "").replace(f" --state {self.state}", "")
 
     def command(self, *words: str) -> list[str]:
-        reaches_nodes = words[0] in REACH
+        reaches_nodes = words[0] in REACH and words[:2] != ("diagnose", "pod")
         way = ["--ssh-config", str(self.lab / "ssh_config")] if reaches_nodes else []
         kept = ["--state", self.state] if reaches_nodes or words[0] in KEEP else []
         return [sys.executable, "-m", "rollout.cli", *words, *way, *kept]
