@@ -127,6 +127,12 @@ def test_a_command_is_copied_by_its_button(browser: Browser, tmp_path: Path) -> 
 def test_the_filter_of_the_list_is_in_its_address(browser: Browser, tmp_path: Path) -> None:
     gallery.rolled_back(tmp_path, 60)
     with serving(tmp_path) as served:
+        page = opened(browser, served, "/", 390, "light")
+        cells = page.evaluate(
+            "[...document.querySelectorAll('.runs td')].map(cell => cell.getBoundingClientRect().width)"
+        )
+        assert min(cells) > 300, "on a telephone each cell has the width of the page"
+        page.close()
         page = opened(browser, served, "/", 1440, "light")
         assert page.locator(".runs tbody tr").count() == 2
         page.keyboard.press("/")
