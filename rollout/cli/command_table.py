@@ -27,7 +27,7 @@ COMMANDS = {
     "pause": Listed("cli.control:pause", "Pause a run: start no more nodes, finish those in flight."),
     "plan": Listed("cli.plan:plan", "Read the nodes, change nothing, write the plan."),
     "prepull": Listed("features.diagnose.command.prepull:prepull", "Pull images on nodes before their pods need them.", needs_output=False),
-    "regions": Listed("features.regions.command:regions", "Reach nodes through workers in their regions: certificates, workers."),
+    "regions": Listed("features.regions.command:regions", "Reach nodes through workers in regions: certificates, workers."),
     "report": Listed("cli.report:report", "Report on a run, as text, JSON or HTML."),
     "resume": Listed("cli.runs:resume", "Resume a run that was interrupted or halted.", needs_output=False, changes_with=("--recover-only",)),
     "rollback": Listed("cli.rollback:rollback", "Revert a run, or all nodes in an emergency.", needs_output=False),

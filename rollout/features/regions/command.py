@@ -38,7 +38,7 @@ class RegionWorkersDocument:
     zones: tuple[ServedZone, ...]
 
 
-@registered("Reach nodes through workers in their regions: certificates, workers.", prints=(RegionWorkersDocument,))
+@registered("Reach nodes through workers in regions: certificates, workers.", prints=(RegionWorkersDocument,))
 @click.group()
 def regions() -> None:
     """Reach nodes through the workers of regions, on Dask."""
