@@ -59,14 +59,22 @@ def show_usage_error(error: click.ClickException, proposals: Proposals) -> None:
         error.show()
         return
     reference = usage_reference(error)
+    hint = OPTIONS_FOLLOW if reference == "no-such-option" and _is_before_command(error) else ""
     if wants_json(proposals.arguments):
         message = printable(error.format_message(), 1000)
-        _show_document(ErrorDocument(error.exit_code, "", "", (Problem(reference, message),)))
+        _show_document(ErrorDocument(error.exit_code, "", "", (Problem(reference, message, hint=hint),)))
         return
     shown = io.StringIO()
     error.show(shown)
     text = "\n".join(printable_lines(shown.getvalue().rstrip("\n"), 4000))  # it repeats arguments
-    click.echo(f"{text} [{reference}]", err=True)
+    click.echo(f"{text}{f' ({hint})' if hint else ''} [{reference}]", err=True)
+
+
+OPTIONS_FOLLOW = "options follow the command: `rollout plan -o json`"
+
+
+def _is_before_command(error: click.ClickException) -> bool:
+    return isinstance(error, click.UsageError) and error.ctx is not None and error.ctx.parent is None
 
 
 _BY_CLASS = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from rollout.app.chosen_run import chosen_run
 from rollout.app.emergencies import LeftTo, Told, Unfinished, Waiting
 from rollout.app.emergency_rounds import revert_nodes
 from rollout.app.revert import NothingReverted, revert_run
@@ -26,7 +27,7 @@ from rollout.core.presentation.nothing_to_do import NothingToRevertDocument
 from rollout.core.presentation.rollback_time import NoTimeBack, TimeBack
 from rollout.core.text import durations
 from rollout.core.text.terminal import printable
-from rollout.errors import UsageError
+from rollout.errors import RolloutError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def rollback(
     """
     if not is_typed("cluster") and (yes or not emergency["from_nodes"]):
         emergency["cluster"] = ""  # nobody types its name: it is not taken from elsewhere
-    asked = _checked(runs, Emergencies(**emergency))
+    asked = _checked(session, runs, Emergencies(**emergency))
     limits = replace(
         EMERGENCY_LIMITS,
         pace=pace or EMERGENCY_LIMITS.pace,
@@ -138,10 +139,12 @@ def _told(what: Told, cluster: str) -> tuple[object, Iterable[str]]:
             )
 
 
-def _checked(runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
+def _checked(session: Session, runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
     if asked.from_nodes != bool(asked.cluster) or (not asked.from_nodes and len(runs) != 1):
         raise UsageError(
-            "run-or-emergency", "give RUN, or --cluster CLUSTER --emergency (RUN then selects one of its runs)"
+            "run-or-emergency",
+            "give RUN, or --cluster CLUSTER --emergency (RUN then selects one of its runs)",
+            hint="" if runs or asked.from_nodes else _newest(session),
         )
     if not asked.from_nodes and (asked.every_run or asked.until_done):
         raise UsageError("only-in-an-emergency", "--every-run and --until-done need --emergency")
@@ -150,6 +153,15 @@ def _checked(runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
     if asked.at_most and not asked.until_done:
         raise UsageError("only-until-done", "--at-most needs --until-done")
     return asked
+
+
+def _newest(session: Session) -> str:
+    """It is not taken by itself: a person says what is reverted."""
+    try:
+        newest = chosen_run(session, session.past_runs(), "")
+    except RolloutError:
+        return ""
+    return f"the newest is {newest}; `rollout runs` lists all"
 
 
 def _patience(asked: Emergencies) -> float | None:

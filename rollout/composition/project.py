@@ -59,7 +59,8 @@ def project_at(start: Path) -> Project:
 def _absolute(key: str, written: ProjectValue, folder: Path) -> ProjectValue:
     if not PROJECT_KEYS[key].is_path:
         return written
-    return ProjectValue(str(folder / Path(written.value).expanduser()), written.place)
+    path = os.path.expanduser(written.value)  # noqa: PTH111 - `~` of an unknown user stays as written
+    return ProjectValue(str(folder / path), written.place)
 
 
 def _check_owner(file: Path) -> None:

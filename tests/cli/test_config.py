@@ -130,3 +130,8 @@ def test_a_file_that_everybody_can_write_is_refused(project: Path, capsys: pytes
 def test_help_shows_the_variables(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*words, "--help"]) == 0
     assert "ROLLOUT_STATE" in capsys.readouterr().out
+
+
+def test_the_home_of_an_unknown_user_stays_as_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "rollout.toml").write_text('state = "~nobody-of-this-name/kept"\n')
+    assert settings(capsys)["state"][0] == str(project / "~nobody-of-this-name/kept")

@@ -38,6 +38,13 @@ def test_a_command_line_that_does_not_fit_has_a_reference_that_explain_knows(
     assert about(reference) is not None
 
 
+def test_an_option_before_the_command_is_told_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--state", "s", "plan"]) == 2
+    assert capsys.readouterr().err.endswith("(options follow the command: `rollout plan -o json`) [no-such-option]\n")
+    assert run(["-o", "json", "plan"]) == 2
+    assert only(capsys.readouterr().err)["problems"][0]["hint"] == "options follow the command: `rollout plan -o json`"
+
+
 def test_no_words_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     run([])
     assert "Everyday:" in capsys.readouterr().err

@@ -118,3 +118,11 @@ def test_long_lines_are_wrapped_and_indented_on_a_terminal_only(
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first == "2026-11-21 16:00:01 UTC  run r1 on test by"
     assert second == "  ann@ops: halted, exit code 3"
+
+
+def test_a_rollback_without_a_run_names_the_newest_and_does_not_take_it(
+    state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["rollback", "--state", state, "--yes"]) == 2
+    hint = f"(the newest is r5; `rollout runs --state {state}` lists all) [run-or-emergency]\n"
+    assert capsys.readouterr().err.endswith(hint)

@@ -105,7 +105,7 @@ NO_SECRET = {
     "journal/owner._read": "/proc",
     "ssh/proxy_process._session": "/proc",
     "ssh/certificates.read": "public, and signed",
-    "ssh/identities._public_blob": "public: chooses among the agent's keys",
+    "ssh/identities._blob_in": "public: chooses among the agent's keys",
     "ssh/known_hosts._append": "read by `_read` first, under its lock",
     "approvals/client/files.keep_signature": "written anew, never over another file",
     "init/client.write_new": "written anew, never over another file",

@@ -236,6 +236,10 @@ def _load(path: Path, public: bytes) -> PKey | str:
             unless_exhausted(error)
         if public[4:7] == HARDWARE.encode():
             return f"{path} is a hardware key; add it to an agent"
+        if _blob_in(path):
+            return (
+                f"{path} is a public key, and no agent has its private key; name the private key, or add it to an agent"
+            )
         return f"{path} cannot be used: {type(error).__name__}"
 
 
@@ -249,9 +253,13 @@ def _seen_by_others(path: Path) -> str:
 
 def _public_blob(path: Path) -> bytes:
     """The public key file beside a private key (or the named file itself), to find the key in the agent."""
-    beside = path if path.suffix == ".pub" else path.with_name(path.name + ".pub")
+    return _blob_in(path if path.suffix == ".pub" else path.with_name(path.name + ".pub"))
+
+
+def _blob_in(path: Path) -> bytes:
+    """``b""``: it is no public key, or cannot be read."""
     try:
-        return base64.b64decode(beside.read_text(encoding="ascii").split()[1], validate=True)
+        return base64.b64decode(path.read_text(encoding="ascii").split()[1], validate=True)
     except OSError as error:
         unless_exhausted(error)
         return b""

@@ -10,8 +10,8 @@ NODE = "NODE"
 """Stands for each node's own name."""
 
 
-OWN_PLACE = re.compile(r"\(at [^()]+\)")
-"""How a connection error gives the address and its key, which differ for each node."""
+OWN_PLACE = re.compile(r"(\bbastion \S+: [^()]*)?\(at [^()]+\)")
+"""How a connection error gives the address and its key, which differ for each node. After a bastion's name they are the bastion's."""
 
 
 def nameless(text: str, name: str) -> str:
@@ -20,7 +20,11 @@ def nameless(text: str, name: str) -> str:
     An address in ``(at …)`` is replaced, too.
     """
     named = _word(name).sub(NODE, text) if name in text else text
-    return OWN_PLACE.sub(f"(at the address of {NODE})", named) if "(at " in named else named
+    return OWN_PLACE.sub(_without_address, named) if "(at " in named else named
+
+
+def _without_address(place: re.Match[str]) -> str:
+    return place[0] if place[1] else f"(at the address of {NODE})"
 
 
 def for_all(text: str, names: Sequence[str]) -> str:

@@ -102,11 +102,13 @@ def _hidden(text: str, file: str) -> Iterator[Problem]:
         return  # one is enough: a binary file would yield thousands
 
 
+_NO_COLON = "could not find expected ':'"
 _CLEARER = {
     "found a tab character that violates indentation": "a tab is used as indentation; YAML takes spaces only",
     "found a tab character where an indentation space is expected": "a tab is used as indentation; YAML takes spaces only",
     "mapping values are not allowed in this context": "a second `: ` in one line, or a line that is indented too far",
     "mapping values are not allowed here": "a second `: ` in one line, or a line that is indented too far",
+    _NO_COLON: "the `:` after a key is missing",
     "found unexpected end of stream": "a quote is opened here and never closed",
 }
 
@@ -122,6 +124,8 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
     if quote is not None:
         problem = f"a quote is opened here and not closed in its line; the next one, in line {mark.line + 1}, closes it"
         return Problem("yaml-syntax", problem, Place(file, quote.line + 1, quote.column + 1))
+    if problem == _NO_COLON and error.context_mark is not None:
+        mark = error.context_mark  # where the key begins; the parser misses the colon in the next line
     here = lines[mark.line][mark.column : mark.column + 1] if mark.line < len(lines) else ""
     return Problem("yaml-syntax", _clearer(problem, here), Place(file, mark.line + 1, mark.column + 1))
 

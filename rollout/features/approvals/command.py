@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from dataclasses import dataclass
@@ -80,7 +81,8 @@ def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -
     typed_confirmation(plan.cluster, "you approve this plan", yes=yes)
     not_after = moment(time.time() + days * 86_400)
     text = statement(plan.cluster, plan_codec.digest(plan), not_after)
-    signature = kept(not_after, SshSignatures().sign(str(Path(key).expanduser()), text))
+    file = os.path.expanduser(key)  # noqa: PTH111 - `~` of an unknown user stays as written
+    signature = kept(not_after, SshSignatures().sign(file, text))
     approval = _mine(approvals, plan, rules, signature)
     path = keep_signature(plan_file, approval)
     problems = missing_approvals(session.files(), plan, rules, plan_file, ())

@@ -68,7 +68,8 @@ def _permitted(to: ToFix) -> str:
 
 
 def _logs_in(to: ToFix) -> str:
-    return f"ssh-copy-id{to.ssh}\nor {to.config('User USER', 'IdentityFile ~/.ssh/KEY')}"
+    locked = "ssh-add ~/.ssh/KEY   # if the key needs a passphrase"
+    return f"{locked}\nor ssh-copy-id{to.ssh}\nor {to.config('User USER', 'IdentityFile ~/.ssh/KEY')}"
 
 
 _RUN_IT: dict[str, Callable[[ToFix], str]] = {

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rollout.app.check import check
 from rollout.app.ports import NodeSources
 from rollout.core.reading.ansible_inventory import read_hosts
-from rollout.core.reading.found_nodes import FoundNode, FoundNodes, refuse
+from rollout.core.reading.found_nodes import FoundNode, FoundNodes, listed, refuse
 from rollout.core.text.nodesets import NodesetError, expand
 from rollout.core.text.terminal import counted
-from rollout.core.text.yaml_source import read_yaml
+from rollout.core.text.yaml_source import Item, read_yaml
 from rollout.errors import InputError, Place, Problem
 from rollout.features.init.rules.ansible import from_ansible, source_of, templates_of
 from rollout.features.init.rules.ansible_groups import chosen
@@ -75,6 +75,7 @@ class RefreshedTexts:
 
 def refreshed_texts(cluster: str, guessed: Guessed, inventory: str, ssh_config: str | None) -> RefreshedTexts:
     """``inventory`` and ``ssh_config``: the texts of today. Raises ``InputError``."""
+    _check_source(guessed)
     path = inventory_path(cluster)
     if (root := read_yaml(inventory, path).root) is not None and "nodesFrom" in root.entries():
         message = f"{path}: its nodes come from its source in every command"
@@ -103,6 +104,7 @@ def drafted(cluster: str, guessed: Guessed, api_server: str, kubeconfig: str, ss
 
     ``ssh_config``: the file that ``rollout.toml`` names, if it is another than the one that is made of the source.
     """
+    _check_source(guessed)
     notes = guessed.notes
     version = api_server or guessed.api_server
     if not version:
@@ -118,6 +120,11 @@ def drafted(cluster: str, guessed: Guessed, api_server: str, kubeconfig: str, ss
     return Drafted(
         {**whole, **({ssh_config_path(cluster): own} if own else {}), **texts}, len(guessed.found.nodes), notes
     )
+
+
+def _check_source(guessed: Guessed) -> None:
+    """Mistakes of the source are told of the source, not of the draft that nobody sees."""
+    listed(guessed.found, Item(None, 1, 1))
 
 
 class _Texts:

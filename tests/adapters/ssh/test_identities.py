@@ -139,5 +139,5 @@ def test_a_public_key_in_the_place_of_a_private_one_is_not_called_private(tmp_pa
     public = tmp_path / "k.pub"
     public.write_text("ssh-ed25519 AAAA\n")
     public.chmod(0o644)
-    assert "cannot be used" in str(_load(public, b""))
+    assert "is a public key, and no agent has its private key" in str(_load(public, b"AAA"))
     assert "hardware key" in str(_load(public, b"\0\0\0\x1a" + identities.HARDWARE.encode()))

@@ -17,6 +17,11 @@ def test_names_and_addresses_are_each_nodes_own() -> None:
     }
 
 
+def test_the_address_of_a_bastion_is_not_a_nodes_own() -> None:
+    text = "bastion ops@b: its host key is not known (at 10.0.0.9:22); see it"
+    assert nameless(text, "n1") == text
+
+
 def test_a_single_node_has_its_name_put_back() -> None:
     assert for_all(nameless("no answer (at 10.0.0.1:22)", "n1"), ["n1"]) == "no answer (at the address of n1)"
 

@@ -105,6 +105,8 @@ def test_numbers_that_readers_read_differently_are_refused(word: str) -> None:
             "a: 'two\n  lines'\nb: c: d",
             "f.yaml:3:5: a second `: ` in one line, or a line that is indented too far [yaml-syntax]",
         ),
+        ("a: 1\nnodes\n  n1: {}", "f.yaml:2:1: the `:` after a key is missing [yaml-syntax]"),
+        ("a: 1\nnodes\nb: 2", "f.yaml:2:1: the `:` after a key is missing [yaml-syntax]"),
         ("a: @rack01", "f.yaml:1:4: a value that begins with `@` needs quotes [yaml-syntax]"),
         ("a: [1, 2", "f.yaml:2:1: did not find expected ',' or ']' [yaml-syntax]"),
         ("a\n---\nb", "f.yaml:2:1: a second document begins here; one file holds one document [yaml-documents]"),

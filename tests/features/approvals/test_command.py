@@ -127,3 +127,11 @@ def test_where_no_approval_is_asked_for_there_is_nothing_to_approve(
     assert planned(site, SOME_CHANGE) == 0
     assert approve("nobody") == 2
     assert "[no-approval-needed]" in capsys.readouterr().err
+
+
+def test_the_home_of_an_unknown_user_is_a_key_that_does_not_exist(
+    asks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert run(["approve", str(PLAN), "--key", "~nobody-of-this-name/key", "--yes"]) == 2
+    assert "~nobody-of-this-name/key" in capsys.readouterr().err

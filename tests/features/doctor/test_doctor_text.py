@@ -175,3 +175,12 @@ def test_every_reference_with_a_fix_is_raised_somewhere() -> None:
     named = re.findall(r'^    "([a-z-]+)": lambda|^    "([a-z-]+)": _', fixes, re.MULTILINE)
     assert len(named) > 20
     assert [name for name in map("".join, named) if f'"{name}"' not in others] == []
+
+
+def test_a_login_that_fails_may_only_need_the_passphrase_of_its_key() -> None:
+    locked = results("n0001", DoctorCheck.LOGIN, "/k needs a passphrase; add it to an agent", "auth-failed")
+    told = next(part.fix for part in folded_checks("rno", locked, WAYS) if part.reference == "auth-failed")
+    assert told.splitlines()[:2] == [
+        "ssh-add ~/.ssh/KEY   # if the key needs a passphrase",
+        "or ssh-copy-id sre@n0001.example.net",
+    ]

@@ -298,3 +298,16 @@ def test_templates_are_asked_of_ansible_and_never_taken_as_text() -> None:
     ) as caught:
         guessed(text, {"n1": {"ansible_host": "{{ ip }}", "rack": None}})
     assert [problem.reference for problem in caught.value.problems] == ["unfilled-template"] * 2
+
+
+@pytest.mark.parametrize(
+    ("hosts", "told"),
+    [
+        ({}, "hosts: there are no nodes in it [no-nodes]"),
+        ({"n1": {"ansible_port": "abc"}}, "hosts: n1: `port` must be a whole number, not text [wrong-type]"),
+    ],
+)
+def test_mistakes_of_the_source_are_not_told_of_the_draft(hosts: Mapping[str, Mapping[str, object]], told: str) -> None:
+    with pytest.raises(InputError) as raised:
+        drafted("c", guessed(printed({"kube_node": list(hosts)}, hosts)), "v1.34.2", "")
+    assert [str(problem) for problem in raised.value.problems] == [told]
