@@ -9,7 +9,7 @@ from dataclasses import replace
 from rollout.app.following import headers_of, plan_of, replay_if_readable
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing
 from rollout.app.node_histories import ClusterHistory, cluster_history, files_of
-from rollout.app.ports import ApiSources, Journal
+from rollout.app.ports import ApiSources, PastRuns
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Change, Plan, PlannedNode
 from rollout.core.model.settings import Value
@@ -27,7 +27,7 @@ MOST_RUNS = 10
 
 
 def look_around(
-    inventory: Inventory, journal: Journal, sources: ApiSources, kubeconfig: str = "", nodes: Collection[str] = ()
+    inventory: Inventory, journal: PastRuns, sources: ApiSources, kubeconfig: str = "", nodes: Collection[str] = ()
 ) -> Around:
     """Earlier plans from the journal; Nodes, and the pods on ``nodes``, from the API server if a kubeconfig is set.
 
@@ -60,7 +60,7 @@ def _said(error: RemoteError) -> str:
     return f"{error.message} [{error.reference}]"
 
 
-def _seen(cluster: str, journal: Journal) -> KnownNodes | None:
+def _seen(cluster: str, journal: PastRuns) -> KnownNodes | None:
     headers = journal.runs(cluster)[:MOST_RUNS]
     return seen_in([plan for plan in map(plan_of, headers) if plan is not None])
 
@@ -77,7 +77,7 @@ Asked = Callable[[str], Mapping[str, Value]]
 def with_running(
     fleet: FleetSnapshot,
     inventory: Inventory,
-    journal: Journal,
+    journal: PastRuns,
     sources: ApiSources,
     kubeconfig: str = "",
     keep: Keep = keep_nothing,
@@ -153,7 +153,7 @@ Held = Mapping[str, tuple[bytes, str]]
 class _Plans:
     """The plans of the runs that wrote what nodes have loaded, each read once."""
 
-    def __init__(self, journal: Journal, cluster: str) -> None:
+    def __init__(self, journal: PastRuns, cluster: str) -> None:
         self._journal = journal
         self._cluster = cluster
         self._known: dict[str, Plan | None] = {}

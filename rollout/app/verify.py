@@ -12,7 +12,7 @@ from rollout.app.following import plan_of
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verification
 from rollout.app.node_histories import FilesOf, cluster_history, files_of_plans, newest_in_force
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
-from rollout.app.ports import Journal, Nodes, RunHeader, Target
+from rollout.app.ports import Nodes, PastRuns, RunHeader, Target
 from rollout.app.reading import access_within, each, snapshot_reader
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
@@ -57,7 +57,7 @@ def verify_nodes(
     call: CallPorts, cluster: str, access: NodeAccess, named: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 ) -> VerifiedCluster:
     """The nodes of ``access``, over one connection each. ``named``: its nodes are also read as for a plan, with these files."""
-    journal = call.past()
+    journal = call.past_runs()
     known = last_confirmed(journal, cluster)
     with closing(call.nodes()) as nodes:
         return _verified_cluster(access, nodes, known, call.keep, files_of_plans(journal), named)
@@ -78,7 +78,7 @@ class Known:
     standing: frozenset[str] = frozenset()
 
 
-def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
+def last_confirmed(journal: PastRuns, cluster: str) -> Mapping[str, Known]:
     """Node → the newest run of the journal with a change in force there. A node that was reverted to an older one has that."""
     histories = cluster_history(journal, cluster).nodes
     newest = newest_in_force(histories)

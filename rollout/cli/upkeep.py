@@ -36,7 +36,7 @@ def verify(session: Session, cluster: str, limit: str) -> int:
 
     Example: `rollout verify --cluster rno`
     """
-    if noted_in(session.past(), cluster) is None:
+    if noted_in(session.past_runs(), cluster) is None:
         verified, owned = verify_cluster(session, cluster, limit), None
     else:
         from rollout.features.own.command import compared  # noqa: PLC0415 - what makes plans takes 0.15 s to import

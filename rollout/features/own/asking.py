@@ -163,7 +163,7 @@ class OwnedComparison:
 
 def compare_owned(call: CallPorts, cluster: str, limit: str) -> tuple[VerifiedCluster, OwnedComparison | None]:
     """The nodes of ``limit`` (``""``: all) against their receipts, and against what the cluster owns (``None``: nothing)."""
-    journal = call.past()
+    journal = call.past_runs()
     runs = counting_runs(journal, cluster)
     inventory = call.inventory_or_remembered(cluster)
     chosen, owned = limited(limit, inventory), owned_nodes(runs, inventory)

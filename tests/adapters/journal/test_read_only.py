@@ -37,6 +37,19 @@ def test_a_look_at_a_read_only_journal_shows_its_run(state: Path, command: str) 
     assert "r1" in done.stdout
 
 
+@pytest.mark.root  # mounting
+def test_verify_reads_a_read_only_journal(state: Path) -> None:
+    """No node answers, so the exit code is 4: the journal was read."""
+    (state.parent / "inventories").mkdir()
+    (state.parent / "inventories/test.yaml").write_text(
+        "cluster: test\napiServer: v1.34.2\nnodes: {a-1: {address: 127.0.0.9, port: 9}}\n"
+    )
+    rollout = f"{sys.executable} -m rollout.cli verify --cluster test --state {state}"
+    script = f"mount --bind {state} {state} && mount -o remount,ro,bind {state} && cd {state.parent} && {rollout}"
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 4, done.stderr
+
+
 def test_a_file_without_a_log_is_read_without_writing(state: Path) -> None:
     before = sorted(path.name for path in state.iterdir())
     with closing(_connect_read_only(state / "journal.db")) as connection:
