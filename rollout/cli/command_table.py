@@ -31,7 +31,7 @@ COMMANDS = {
     "report": Listed("cli.report:report", "Report on a run, as text, JSON or HTML."),
     "resume": Listed("cli.runs:resume", "Resume a run that was interrupted or halted.", needs_output=False, changes_with=("--recover-only",)),
     "rollback": Listed("cli.rollback:rollback", "Revert a run, or all nodes in an emergency.", needs_output=False),
-    "runs": Listed("cli.run_list:list_runs", "List runs: change, end, who, when, and what rolled them back."),
+    "runs": Listed("cli.run_list:list_runs", "List runs: change, end, operator, and what rolled them back."),
     "serve": Listed("features.serve.command:serve", "Show runs in a browser, live, from the journal alone."),
     "show": Listed("cli.groups:show", "Show settings, schemas, metrics, or the completion script."),
     "show completion": Listed("cli.completion:completion", "Print the completion script for bash, zsh or fish."),

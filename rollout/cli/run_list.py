@@ -19,7 +19,7 @@ from rollout.errors import UsageError
 MOST = 50
 
 
-@registered("List runs: change, end, who, when, and what rolled them back.", prints=(RunsDocument,))
+@registered("List runs: change, end, operator, and what rolled them back.", prints=(RunsDocument,))
 @click.command("runs")
 @project_option("cluster", help="Only runs of this cluster.")
 @click.option(
