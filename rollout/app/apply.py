@@ -18,7 +18,7 @@ from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans.again import SAME_SETTINGS, plan_again
-from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
+from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines, stand_as_wanted
 from rollout.core.plans.fleet_comparison import change_lines, fleet_changes, promotion_lines
 from rollout.core.plans.required_back_ends import needs_of
 from rollout.core.presentation.nothing_to_do import NothingToDo, Why, nothing_to_change
@@ -64,12 +64,15 @@ def apply_plan(
     check_nothing_unfinished(past, plan.cluster)
     check_not_frozen(past, plan.cluster)
     there = tuple(name for name in plan.nodes if name not in changes.left)
-    if not fresh:
+    if not fresh and not plan.nodes:
+        _check_as_wanted(call, plan, inventory, nodes)
+    elif not fresh:
         found = look_before(plan, call.access(inventory, there), nodes, past, call.keep)
         check_nodes_not_frozen(plan.cluster, found.frozen)
         answer = found.answer()
         if answer is PlanDecision.PLAN_AGAIN:
-            raise UsageError("plan-is-stale", _stale(found), hint=again(plan))
+            said = f"nothing was touched: the plan fits no node any more; {_not_open(found)}"
+            raise UsageError("plan-is-stale", said, hint=again(plan))
         if answer is PlanDecision.ALREADY_APPLIED:
             return NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(past, plan), changes)
     if approvals:
@@ -88,12 +91,22 @@ def again(plan: Plan) -> str:
     return f"plan again, {SAME_SETTINGS}: `{plan_again(plan.cluster, plan.limit, plan.playbook)}`"
 
 
-def _stale(found: Standings) -> str:
-    """The reason why the plan fits no node."""
+def _check_as_wanted(call: CallPorts, plan: Plan, inventory: Inventory, nodes: Nodes) -> None:
+    """``UsageError``: a node that had the plan's settings already may have them no more, so no node that joins must get them."""
+    names = tuple(each.name for each in plan.left if each.name in inventory.nodes)
+    found = stand_as_wanted(plan, read_receipts(call.access(inventory, names), nodes, keep=call.keep))
+    check_nodes_not_frozen(plan.cluster, found.frozen)
+    if why := _not_open(found):
+        said = f"nothing was touched: the plan changes no node, because each had its settings; {why}"
+        raise UsageError("plan-is-stale", said, hint=again(plan))
+
+
+def _not_open(found: Standings) -> str:
+    """The reasons why the plan does not fit nodes."""
     said = (
         (Now.DRIFTED, "changed since the plan"),
         (Now.AS_PLANNED, "already as planned"),
         (Now.UNREAD, "could not be read"),
     )
     parts = [f"{what}: {printable(fold(names), 300)}" for now, what in said if (names := found.named(now))]
-    return f"nothing was touched: the plan fits no node any more; {'; '.join(parts)}"
+    return "; ".join(parts)

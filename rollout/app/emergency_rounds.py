@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
-from rollout.app.config_maps import RestoreOfRuns, to_restore_of
+from rollout.app.config_maps import RestoreOfRuns, RunWithConfigMap, to_restore_of
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
 from rollout.app.isolation import estimate
 from rollout.app.ports import Interruption, Journal, Nodes
@@ -96,7 +96,10 @@ def revert_nodes(
 
 @dataclass(slots=True)
 class EmergencyRounds:
-    """One emergency. ``rounds`` counts the runs that it started; ``journal`` is opened with the first. ``_told``: runs that may have written a ConfigMap.
+    """One emergency. ``rounds`` counts the runs that it started; ``journal`` is opened with the first.
+
+    ``_told``: runs of which a round has shown, or told, whether they wrote a ConfigMap. ``_known``: what runs did to it.
+    ``_restore``: what restores it, by the newest round that could read the journal.
 
     ``interrupts`` count from the first run on: before that, Ctrl-C ends the command like any other.
     """
@@ -109,6 +112,8 @@ class EmergencyRounds:
     journal: Journal | None = None
     _nodes: Nodes | None = None
     _told: set[str] = field(default_factory=set)
+    _known: dict[str, RunWithConfigMap] = field(default_factory=dict)
+    _restore: ConfigMapChange | None = None
 
     def read(self, names: Sequence[str]) -> EmergencyReadings:
         began = time.monotonic()
@@ -171,17 +176,20 @@ class EmergencyRounds:
     def _config_map(self, found: Emergency, journal: Journal) -> ConfigMapChange | None:
         """What restores the ConfigMap of the runs, by the journal alone. It stays pending: an emergency asks no API server.
 
-        Each round has it: of several, only the newest can be recovered.
+        Each round has it: of several, only the newest can be recovered. A journal that does not answer in a later round takes nothing away.
         """
         cluster, runs = self.inventory.cluster, found.picked
-        back = estimate(lambda: to_restore_of(journal, cluster, runs), JOURNAL_SECONDS) or RestoreOfRuns(None, runs)
-        if unknown := [run for run in back.unknown if run not in self._told]:
-            self._told.update(unknown)
+        back = estimate(lambda: to_restore_of(journal, cluster, runs, self._known), JOURNAL_SECONDS)
+        back = back or RestoreOfRuns(None, runs)
+        unknown = [run for run in back.unknown if run not in self._told]
+        self._told.update(runs)
+        if unknown:
             self.operator.tell((_not_known(unknown),))
-        if back.change is not None and not found.order.nodes:
+        self._restore = change = back.change or (self._restore if back.unknown else None)
+        if change is not None and not found.order.nodes:
             names = " or ".join(f"`rollout rollback {printable(run, 60)}`" for run in runs)
-            self.operator.tell((f"{printable(back.change.title, 400)} is still to be restored: {names}",))
-        return back.change
+            self.operator.tell((f"{printable(change.title, 400)} is still to be restored: {names}",))
+        return change
 
     def _with_or_without(self, found: Emergency, journal: Journal) -> Round:
         """A journal that can be opened but not written counts as missing."""

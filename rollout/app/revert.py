@@ -17,6 +17,7 @@ from rollout.app.reverted_elsewhere import NOWHERE, reverted_elsewhere
 from rollout.app.rollbacks import NOTHING_SINCE, SinceRun, control_plane_of, rollback_order, since_run
 from rollout.app.runs import Tools, highest_counter, start_revert
 from rollout.app.start_times import PASSES, closed_lines
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -84,11 +85,26 @@ def revert_run(
             operator.show((f"the run's silences are not lifted; they expire by themselves: {silences}",))
         if order.config_map is not None:
             operator.show(
-                (f"restores {order.config_map.title} before the first revert, if it is as this run wrote it",)
+                (
+                    f"restores {order.config_map.title} before the first revert, if it is as {_written_by(source, order.config_map)} wrote it",
+                )
             )
-        what = f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted"
-        operator.confirm(order.cluster, what)
+        operator.confirm(order.cluster, will_be_reverted(order))
         return revert_by_journal(call, journal, source, order, inventory, chosen, since, nodes)
+
+
+def will_be_reverted(order: Order) -> str:
+    if not order.nodes and order.config_map is not None:
+        return f"only {order.config_map.title}, of {order.cluster} will be restored"
+    return f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted"
+
+
+def _written_by(source: RunState, change: ConfigMapChange) -> str:
+    """``change``: what restores it."""
+    mine = source.order.config_map
+    if mine is None or change.before == mine.after:
+        return "this run"
+    return "the newest run (what newer runs wrote there without a change of nodes is undone with it)"
 
 
 def passed_lines(call: CallPorts, inventory: Inventory, plan: Plan | None) -> tuple[str, ...]:

@@ -10,7 +10,10 @@ import pytest
 
 from rollout.app.apply import apply_plan, apply_saved
 from rollout.app.ports import Note
+from rollout.app.revert import revert_run
+from rollout.app.runs import check_plan
 from rollout.core.model.approvals import Approval
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.plan import ExcludedNode, Plan, Standing
 from rollout.core.plans import plan_codec
@@ -48,6 +51,48 @@ def test_every_node_has_the_new_file_and_no_claim_stays(tmp_path: Path) -> None:
     assert (call.content(), call.claims(), call.opened) == ({NEW}, {(1, "r1", "ended")}, 0)
     assert operator.confirmed == ["3 nodes of c will be changed"]
     assert call.journal().header("r1").reason == "slow pulls"
+
+
+ONLY_CONFIG_MAP = replace(
+    SMALL,
+    counter=1,
+    nodes={},
+    waves=(),
+    groups=(),
+    config_map=ConfigMapChange("kube-system", "kubelet-config", "kubelet", "old", "new", "uid-1"),
+    left=tuple(ExcludedNode(name, "", Standing.AS_WANTED, "unchanged", "") for name in NAMES),
+)
+"""Made after run r1: each node has the settings already."""
+
+
+def test_a_plan_of_a_config_map_alone_is_refused_once_a_node_may_not_have_the_settings_any_more(tmp_path: Path) -> None:
+    call, operator = FakeCall(tmp_path).applied(), FakeOperator()
+    revert_run(call, FakeOperator(), "r1", "n2", SMALL.limits, force=False)
+    with pytest.raises(
+        UsageError, match="the plan changes no node, because each had its settings; changed since the plan: n2"
+    ) as caught:
+        apply(call, operator, ONLY_CONFIG_MAP, SIGNED)
+    assert (caught.value.reference, operator.confirmed) == ("plan-is-stale", [])
+
+
+def test_a_plan_of_a_config_map_alone_is_refused_where_a_node_cannot_be_read(tmp_path: Path) -> None:
+    call = FakeCall(tmp_path).applied()
+    call.silence("n3")
+    with pytest.raises(UsageError, match="could not be read: n3"):
+        apply(call, FakeOperator(), ONLY_CONFIG_MAP)
+
+
+def test_a_plan_of_a_config_map_alone_is_applied_where_nodes_are_as_they_were_read(tmp_path: Path) -> None:
+    call, operator = FakeCall(tmp_path).applied(), FakeOperator()
+    assert isinstance(apply(call, operator, ONLY_CONFIG_MAP), RunState)
+    assert operator.confirmed == ["only a ConfigMap, for nodes that join later, of c will be changed"]
+
+
+def test_a_plan_of_a_config_map_alone_is_refused_for_another_inventory(tmp_path: Path) -> None:
+    """It is for all nodes and their settings. It has no node that would show a difference."""
+    listed = replace(listing(*NAMES), digest="another")
+    with pytest.raises(InputError, match="another version of the inventory"):
+        check_plan(ONLY_CONFIG_MAP, listed, "p.json", {})
 
 
 def test_a_plan_that_is_applied_already_names_its_run_and_asks_nobody(tmp_path: Path) -> None:

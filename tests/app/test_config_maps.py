@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,10 +12,18 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.backends import Backends
-from rollout.app.config_maps import RestoreOfRuns, put, to_restore, to_restore_of, to_restore_together, with_config_map
+from rollout.app.config_maps import (
+    RestoreOfRuns,
+    RunWithConfigMap,
+    put,
+    to_restore,
+    to_restore_of,
+    to_restore_together,
+    with_config_map,
+)
 from rollout.app.following import has_acted, replay
 from rollout.app.plan import build_plan
-from rollout.app.ports import Worker
+from rollout.app.ports import Journal, Worker
 from rollout.app.rollbacks import NOTHING_SINCE, rollback_order
 from rollout.app.runs import Tools, resume, start_apply, start_revert, with_pending_recovery
 from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
@@ -437,6 +446,67 @@ def test_an_emergency_restores_what_a_newer_run_without_nodes_wrote(here: Here) 
     assert both == RestoreOfRuns(replace(CHANGE, before="later", after=KUBELET), ())
     assert to_restore_of(here.journal, cluster, ("r2",)).change == later.undone
     assert to_restore_of(here.journal, cluster, ("r9",)) == RestoreOfRuns(None, ("r9",))
+
+
+def nodeless(change: ConfigMapChange) -> Plan:
+    return replace(SMALL, nodes={}, waves=(), groups=(), config_map=change)
+
+
+LATER = replace(CHANGE, before=NEW, after=NEW.replace("110", "200"))
+
+
+def test_a_rollback_restores_what_newer_runs_without_nodes_wrote_over_it(here: Here) -> None:
+    here.apply()
+    start_apply(nodeless(LATER), ACCESS, here.tools())
+    assert here.config_maps.text == LATER.after
+    assert (exit_code(here.roll_back("r1")), here.config_maps.text) == (0, KUBELET)
+    for run in ("r1", "r2"):
+        assert to_restore(here.journal, replay(here.journal, run)) is None, "both are restored"
+
+
+def test_the_newer_run_alone_can_be_restored_first(here: Here) -> None:
+    here.apply()
+    start_apply(nodeless(LATER), ACCESS, here.tools())
+    assert (exit_code(here.roll_back("r2")), here.config_maps.text) == (0, NEW)
+    assert (exit_code(here.roll_back("r1")), here.config_maps.text) == (0, KUBELET)
+
+
+def test_what_a_newer_run_with_nodes_wrote_over_it_is_not_undone(here: Here) -> None:
+    """That run is rolled back by itself. Nor is a run without nodes on top of it."""
+    here.apply()
+    start_apply(replace(SMALL, config_map=LATER), ACCESS, here.tools())
+    top = replace(LATER, before=LATER.after, after="top")
+    start_apply(nodeless(top), ACCESS, here.tools())
+    assert to_restore(here.journal, replay(here.journal, "r1")) == CHANGE.undone
+
+
+@dataclass
+class Counted:
+    """A journal that counts how often the events of each run are read."""
+
+    journal: Journal
+    read: Counter[str] = field(default_factory=Counter)
+
+    def events(self, run: str, after: int = 0) -> tuple[str, ...]:
+        self.read[run] += 1
+        return self.journal.events(run, after)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.journal, name)
+
+
+def test_each_run_with_a_config_map_is_replayed_once_and_the_others_never(here: Here) -> None:
+    """A replay takes long with thousands of nodes, and an emergency waits for this for seconds only."""
+    here.apply()
+    start_apply(nodeless(LATER), ACCESS, here.tools())
+    start_apply(SMALL, ACCESS, here.tools())
+    start_apply(nodeless(replace(LATER, before=LATER.after, after="top")), ACCESS, here.tools())
+    journal: Any = Counted(here.journal)
+    known: dict[str, RunWithConfigMap] = {}
+    for _ in range(3):
+        found = to_restore_of(journal, SMALL.cluster, ("r1", "r3"), known)
+        assert found == RestoreOfRuns(replace(CHANGE, before="top", after=KUBELET), ())
+    assert journal.read == {"r1": 1, "r2": 1, "r4": 1}
 
 
 def test_a_rollback_leaves_what_others_wrote_since_and_says_how_it_differs(here: Here) -> None:

@@ -242,6 +242,18 @@ def test_each_round_has_what_restores_it_because_only_the_newest_run_can_be_reco
     assert NOT_KNOWN not in capsys.readouterr().out
 
 
+def test_a_journal_that_does_not_answer_in_a_later_round_takes_no_restore_away(
+    journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = terminal(tmp_path, Knowing())
+    mine.carry_out(found("e1"))
+    mine.journal = NoJournal()
+    state = mine.carry_out(found("e2")).state
+    assert state is not None
+    assert state.order.config_map == CHANGE.undone
+    assert NOT_KNOWN not in capsys.readouterr().out
+
+
 def test_where_no_node_is_to_be_reverted_the_rollback_that_restores_it_is_named(
     journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from rollout.app.ports import Note
 from rollout.app.revert import NothingReverted, RunResult, revert_run
+from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.plan import CONTROL_PLANE_WAVE, Wave
 from rollout.core.model.proof import Proven
@@ -38,6 +39,14 @@ def test_every_node_has_the_old_file_again_and_that_is_read_there(tmp_path: Path
     assert ended.proofs is not None
     assert {proof.node: proof.proven for proof in ended.proofs} == dict.fromkeys(call.agents.nodes, Proven.PROVEN)
     assert (operator.confirmed, call.opened) == (["3 nodes of c will be reverted"], 0)
+
+
+def test_where_only_a_config_map_is_restored_the_question_says_so(tmp_path: Path) -> None:
+    change = ConfigMapChange("kube-system", "kubelet-config", "kubelet", "old", "new", "uid-1")
+    call, operator = FakeCall(tmp_path), FakeOperator()
+    call.applied(replace(SMALL, nodes={}, waves=(), groups=(), config_map=change))
+    revert(call, operator)
+    assert operator.confirmed == ["only ConfigMap kube-system/kubelet-config, key kubelet, of c will be restored"]
 
 
 def test_what_is_reverted_already_is_not_reverted_again(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import FileState, ReceiptState
 from rollout.core.plans import plan_codec
+from rollout.core.plans.receipt_history import highest_token
 from rollout.core.text.terminal import counted, printable
 
 
@@ -62,6 +63,24 @@ def stand(plan: Plan, reports: Mapping[str, Report], runs: Collection[str] = ())
     changes = {group.name: group.change for group in plan.groups}
     standings = {name: _stands(changes[plan.nodes[name].group], report, runs) for name, report in reports.items()}
     return Standings(standings, {name: report.frozen for name, report in reports.items() if report.frozen is not None})
+
+
+def stand_as_wanted(plan: Plan, reports: Mapping[str, Report]) -> Standings:
+    """Judge the nodes' answers to ``status`` for a plan that changes no node, because each had its settings when it was read.
+
+    A run that has claimed a node since then may have changed it: the nodes' files show nothing, because the plan has none.
+    """
+    most = max(plan.counter, highest_token(reports))
+    standings = {name: _stands_as_read(plan.counter, most, report) for name, report in reports.items()}
+    return Standings(standings, {name: report.frozen for name, report in reports.items() if report.frozen is not None})
+
+
+def _stands_as_read(counter: int, most: int, report: Report) -> Now:
+    """``most``: the highest token that can be believed."""
+    if report.outcome is not Outcome.DONE:
+        return Now.UNREAD
+    tokens = [*([report.token.counter] if report.token else []), *(each.counter for each in report.receipts)]
+    return Now.DRIFTED if any(counter < each <= most for each in tokens) else Now.OPEN
 
 
 def only_restarts(change: Change) -> bool:

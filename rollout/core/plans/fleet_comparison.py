@@ -125,7 +125,9 @@ def check_fleet(plan: Plan, inventory: Inventory, changes: FleetChanges, file: s
     hint = f"plan again, {SAME_SETTINGS}: {plan_again(inventory.cluster, plan.limit, plan.playbook)}"
     if plan.cluster != inventory.cluster:
         _refuse([f"{file} was made for {plan.cluster}, not for {inventory.cluster}"], hint)
-    if any(node.settings is None for node in plan.nodes.values()) and plan.inventory_digest != inventory.digest:
+    only_config_map = plan.config_map is not None and not plan.nodes  # for the whole cluster, and every setting of it
+    is_bound = only_config_map or any(node.settings is None for node in plan.nodes.values())
+    if is_bound and plan.inventory_digest != inventory.digest:
         _refuse([f"{file} was made with another version of the inventory of {plan.cluster}"], hint)
     for condition in inventory.conditions:
         if condition.not_the_plans and condition not in plan.conditions:
