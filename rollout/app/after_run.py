@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rollout.app.config_maps import restored_by
 from rollout.app.following import (
     attendance,
     followed_by,
@@ -33,6 +34,9 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
         history = cluster_history(journal, state.order.cluster)
         back, on_top = history.rolled_back(run, back), topmost_above(history.nodes).get(run, {})
         spent = history.restored.get(run, spent)
+    restored = restored_by(journal, state) if has_ended else ""
+    if restored and not state.nodes:
+        back = {restored: ()}  # it has changed the ConfigMap alone
     reverted = {name for names in back.values() for name in names}
     settled = reverted | spent | released_since(journal, run)
     return Afterwards(
@@ -41,6 +45,7 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
         recovered=recovered_since(journal, state),
         is_rolled_back=bool(back) and _held(state) <= reverted,
         may_undo=not settled or not _held(state) <= settled,
+        config_map_restored_by=restored,
     )  # fmt: skip
 
 

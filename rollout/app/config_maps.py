@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from rollout.app.following import headers_of, order_of, plan_of, replay_if_readable
 from rollout.app.ports import Clock, ConfigMap, ConfigMaps, PastRuns, RunHeader
-from rollout.core.model.config_map import NOT_SENT, ConfigMapChange, ConfigMapOutcome, ConfigMapStanding
+from rollout.core.model.config_map import NOT_SENT, RENAMED, ConfigMapChange, ConfigMapOutcome, ConfigMapStanding
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
@@ -49,8 +49,6 @@ PUT_SECONDS = 15.0
 
 PAUSE = 1.0
 """Seconds between two tries."""
-
-RENAMED = "config-map-renamed"
 
 _FINAL = frozenset({"no-endpoint", "forbidden", "unauthorized", "bad-answer", "http-422"})
 """422: it is immutable, or an admission webhook does not allow the text."""
@@ -221,18 +219,30 @@ def _undone(past: Mapping[str, RunWithConfigMap | None], run: str) -> ConfigMapC
     found = past.get(run)
     if found is None or found.change is None or found.reverts or not found.standing.sent or _restored(found.standing):
         return None
-    mine = found.change
+    return None if _restorer(past, run, found.change) else found.change.undone
+
+
+def _restorer(past: Mapping[str, RunWithConfigMap | None], run: str, mine: ConfigMapChange) -> str:
+    """The oldest later rollback that has restored it; ``""``: none."""
     over = {
         mine.after
     }  # the texts of this run and of those that follow it: a rollback from there to another text restores both
-    for each in reversed(tuple(past.values())[: list(past).index(run)]):
+    for later, each in reversed(tuple(past.items())[: list(past).index(run)]):
         if each is None or each.change is None or not _same_object(each.change, mine) or each.change.before not in over:
             continue
         if not each.reverts:
             over.add(each.change.after)
         elif _restored(each.standing) and each.change.after not in over:
-            return None
-    return mine.undone
+            return later
+    return ""
+
+
+def restored_by(journal: PastRuns, state: RunState) -> str:
+    """The later rollback that has restored the ConfigMap of a run; ``""``: none, or it wrote none."""
+    mine, run = state.order.config_map, state.order.run
+    if mine is None or not state.config_map.sent or state.order.goal is Goal.REVERT:
+        return ""
+    return _restorer(_since(journal, state.order.cluster, (run,), {}), run, mine)
 
 
 def _restored(standing: ConfigMapStanding) -> bool:

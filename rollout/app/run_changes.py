@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout.app.ports import PastRuns, RunHeader
 from rollout.core.plans import plan_codec
-from rollout.core.presentation.headline import WhatChanged, changed_settings, reverted_settings
+from rollout.core.presentation.headline import WhatChanged, changed_settings, reverted_settings, wanted_settings
 from rollout.core.run.journal_codec import decode_order
 from rollout.core.run.state import Goal
 from rollout.errors import StateError
@@ -17,6 +17,7 @@ def change_of(journal: PastRuns, header: RunHeader) -> WhatChanged:
     """Of a header with its order and plan. A plan or an order of another version gives what can be read of it."""
     if header.goal != Goal.REVERT:
         settings = changed_settings(plan_codec.reasons_in(header.plan))
+        settings = settings or wanted_settings(plan_codec.wanted_in(header.plan))
         return WhatChanged(plan_codec.selection_in(header.plan)[0], settings)
     runs = _reverted_runs(journal, header)
     plans = [found.plan for run in runs[:MOST_REVERTED] if (found := _header(journal, run)) is not None]

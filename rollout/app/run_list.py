@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 
+from rollout.app.config_maps import restored_by
 from rollout.app.following import recovered_since, replay_if_readable
 from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns
@@ -55,10 +56,13 @@ def listed_runs(
             changes[header.run] = change_of(journal, journal.header(header.run))
         newer = newer_runs(above.get(header.run, {}))
         back = rolled_back(history[header.cluster].rolled_back(header.run, later.get(header.run, {})))
+        progress = _progress(header.goal, summary, state)
+        if not back and not alive and header.goal == Goal.APPLY and progress is not None and not progress.total:
+            back = rolled_back(_config_map_restored(journal, header.run))
         pending = _pending(journal, header.run, summary)
         yield ListedRun(
             change=changes[header.run],
-            progress=_progress(header.goal, summary, state),
+            progress=progress,
             run=header.run,
             cluster=header.cluster,
             goal=header.goal,
@@ -75,6 +79,13 @@ def listed_runs(
         )
         if header.goal == Goal.REVERT and summary is not None:
             later = {**later, **_with(later, header.run, summary)}
+
+
+def _config_map_restored(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ...]]:
+    """Of a run without nodes: the later rollback that has restored its ConfigMap, and no node."""
+    state = replay_if_readable(journal, run)
+    by = restored_by(journal, state) if state is not None else ""
+    return {by: ()} if by else {}
 
 
 def _pending(journal: PastRuns, run: str, summary: RunSummary | None) -> str:

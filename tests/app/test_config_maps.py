@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app.after_run import afterwards
 from rollout.app.backends import Backends
 from rollout.app.config_maps import (
     RestoreOfRuns,
@@ -25,15 +26,18 @@ from rollout.app.following import has_acted, replay
 from rollout.app.plan import build_plan
 from rollout.app.ports import Journal, Worker
 from rollout.app.rollbacks import NOTHING_SINCE, rollback_order
+from rollout.app.run_list import listed_runs
 from rollout.app.runs import Tools, resume, start_apply, start_revert, with_pending_recovery
 from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
-from rollout.core.model.plan import ExcludedNode, Plan, Standing
+from rollout.core.model.plan import ExcludedNode, Plan, Standing, WantedSetting
 from rollout.core.model.settings import Value
 from rollout.core.plans import plan_codec
 from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_markdown import plan_markdown
 from rollout.core.plans.plan_text import plan_text
-from rollout.core.presentation.summary import exit_code
+from rollout.core.presentation.run_list import run_lines
+from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.summary_text import summary_lines
 from rollout.core.run.commands import Command, PutConfigMap
 from rollout.core.run.state import Ending, RunState
 from rollout.errors import Place, StateError
@@ -478,6 +482,40 @@ def test_what_a_newer_run_with_nodes_wrote_over_it_is_not_undone(here: Here) -> 
     top = replace(LATER, before=LATER.after, after="top")
     start_apply(nodeless(top), ACCESS, here.tools())
     assert to_restore(here.journal, replay(here.journal, "r1")) == CHANGE.undone
+
+
+def told(here: Here, run: str) -> str:
+    state = replay(here.journal, run)
+    return "\n".join(summary_lines(summarize(state), afterwards(here.journal, state, 10.0)))
+
+
+def test_a_run_and_the_list_of_runs_say_that_its_config_map_is_restored(here: Here) -> None:
+    wanted = (WantedSetting("serializeImagePulls", "false", ""),)
+    start_apply(replace(nodeless(CHANGE), wanted=wanted), ACCESS, here.tools())
+    assert "kubelet-config: written, and read back" in told(here, "r1")
+    here.roll_back("r1")
+    assert "kubelet-config: since then run r2 restored it" in told(here, "r1")
+    assert "written" not in told(here, "r1")
+    listed = "\n".join(run_lines(tuple(listed_runs(here.journal)), 10.0))
+    assert "run r1 on c by me@here: done, rolled back" in listed
+    assert "changes: serializeImagePulls: false (playbook p)" in listed
+    assert "rolled back by run r2\n" in f"{listed}\n"
+
+
+def test_one_that_is_restored_under_its_old_name_is_not_told_as_still_to_be_restored(here: Here) -> None:
+    """Nor does each later rollback carry it again. The exit code stays: kubeadm reads another one, which has the settings."""
+    older = {
+        "kubeadm-config": {"ClusterConfiguration": UPGRADED.replace("1.24", "1.23")},
+        OLDER.name: {"kubelet": KUBELET},
+    }
+    here.config_maps = FakeConfigMaps(older)
+    start_apply(replace(SMALL, config_map=OLDER), ACCESS, here.tools())
+    here.config_maps.data |= upgraded(NEW).data
+    assert exit_code(here.roll_back("r1")) == 4
+    assert older[OLDER.name]["kubelet"] == KUBELET
+    assert "kubelet-config-1.23: it is restored, but kubeadm reads kubelet-config now" in told(here, "r2")
+    assert "not restored" not in told(here, "r2")
+    assert to_restore(here.journal, replay(here.journal, "r1")) is None
 
 
 @dataclass

@@ -41,6 +41,10 @@ class ConfigMapChange:
         return ConfigMapChange(self.namespace, self.name, self.key, self.after, self.before, self.uid)
 
 
+RENAMED = "config-map-renamed"
+"""kubeadm reads another ConfigMap by now. A rollback restores this one all the same; a run does not write it."""
+
+
 class ConfigMapOutcome(StrEnum):
     """What was read from the API server in the end. Nothing else shows that a write was done."""
 

@@ -69,7 +69,8 @@ def _ended(state: RunState, after: Afterwards) -> Glance:
     back = sum(len(names) for names in after.rolled_back.values())
     by = ", ".join(after.rolled_back)
     if after.is_rolled_back:
-        return Glance("↩", "rolled back", f"{counted(back, 'node')} by run {by}", Mood.PLAIN, is_rolled_back=True)
+        nodes = f"{counted(back, 'node')} " if back else ""
+        return Glance("↩", "rolled back", f"{nodes}by run {by}", Mood.PLAIN, is_rolled_back=True)
     later = f"; {counted(back, 'node')} rolled back by run {by}" if back else ""
     if state.ending is Ending.DONE or state.ending is None:
         if exit_code(state):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import WantedSetting
 from rollout.core.run.state import Goal, NodeState
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable, seconds_text, wall
@@ -21,14 +22,14 @@ _REASON = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ChangedSetting:
-    """A setting and its values before and after. ``old`` and ``new`` are empty for a reason of another form."""
+    """A setting and its values before and after. Both are empty for a reason of another form; ``old`` alone: no node is changed."""
 
     name: str
     old: str
     new: str
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.old} → {self.new}" if self.old or self.new else self.name
+        return f"{self.name}: {' → '.join(filter(None, (self.old, self.new)))}" if self.new else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,13 @@ NOTHING_KNOWN = WhatChanged()
 def changed_settings(reasons: Iterable[str]) -> tuple[ChangedSetting, ...]:
     """Each once, in the order of the plan, without secrets."""
     return tuple(dict.fromkeys(_setting(without_secrets(reason)) for reason in reasons))
+
+
+def wanted_settings(wanted: Iterable[WantedSetting]) -> tuple[ChangedSetting, ...]:
+    """What a plan that changes no node writes for the nodes that join."""
+    said = (without_secrets(f"{each.name}: {each.value}") for each in wanted)
+    found = (printable(text, 200).partition(": ") for text in said)
+    return tuple(dict.fromkeys(ChangedSetting(name, "", value) for name, _, value in found))
 
 
 def _setting(reason: str) -> ChangedSetting:

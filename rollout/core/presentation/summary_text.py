@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from rollout.core.model.config_map import ConfigMapOutcome
+from rollout.core.model.config_map import RENAMED, ConfigMapOutcome
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.regions import RegionStanding
@@ -49,6 +49,7 @@ class Afterwards:
     force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``may_undo``: there is a node that
     no rollback of it has reverted, or found without the change. ``followed_by``: the newest later run of the cluster; empty if there is none. ``playbook``: of
     the run's plan; empty if it is not known. ``recovered``: nodes pending recovery that a later run reverted.
+    ``config_map_restored_by``: the later rollback that has restored its ConfigMap; empty if there is none.
     """
 
     now: float = 0.0
@@ -63,6 +64,7 @@ class Afterwards:
     followed_by: str = ""
     playbook: str = ""
     recovered: frozenset[str] = frozenset()
+    config_map_restored_by: str = ""
 
     @property
     def is_superseded(self) -> bool:
@@ -166,6 +168,10 @@ def config_map_lines(found: ShownConfigMap, summary: Summary, after: Afterwards 
     undo = () if after.is_superseded else (f"      to restore it: rollout rollback {summary.run}",)
     if not found.sent and applies:
         yield f"  {title}: not written: this run did not come to it"
+    elif after.config_map_restored_by:
+        yield f"  {title}: since then run {after.config_map_restored_by} restored it"
+    elif found.restores and found.reference == RENAMED:
+        yield f"  {title}{why}"
     elif found.outcome is ConfigMapOutcome.WRITTEN:
         yield f"  {title}: {done}, and read back"
         if applies and not found.restores and summary.halt is not None:
@@ -228,8 +234,8 @@ def last_heartbeat(attendance: Attendance) -> str:
 def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """Reports that a later run rolled this one back: later rollback → its nodes."""
     for run, names in since.items():
-        nodes = f"{counted(len(names), 'node')} {printable(fold(names), 200)}"
-        yield f"  since then run {run} rolled it back on {nodes}"
+        nodes = f" on {counted(len(names), 'node')} {printable(fold(names), 200)}" if names else ""
+        yield f"  since then run {run} rolled it back{nodes}"
 
 
 def on_top_lines(on_top: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
