@@ -50,15 +50,14 @@ health_is_seen_up() { # UNIT: by the answer after its restart with the old files
 }
 
 health_comes_up() { # UNIT: it runs, in a process from after its restart, or, without a restart, in the same process; else `why`
-  local grave anew
+  local grave
   health_recall "$h_memory" "$1"
   ! health_is_seen_up "$1" || return 0
-  anew=$h_fresh
   clock
   grave=$((now + 20000)) # a dead process gets 20 s: the node controller's grace period is 40 s
   [ "$grave" -lt "$until" ] || grave=$until
   while :; do
-    if { [ "$anew" = 0 ] && processes_look_up "$1"; } || processes_look "$1"; then
+    if processes_look "$1"; then
       if health_is_restarted "$1" && [ "$u_restarts" -ne 0 ] && [ "$u_restarts" -ne "$h_restarts" ]; then
         health_ill "$1" "restarted by systemd" || return
       fi
@@ -77,7 +76,6 @@ health_comes_up() { # UNIT: it runs, in a process from after its restart, or, wi
     fi
     clock
     [ "$now" -lt "$grave" ] || health_ill "$1" "not running (${u_active:-systemd silent}, $u_sub)" || return
-    anew=1
     nap
   done
 }
@@ -100,8 +98,6 @@ health_kubelet_comes_up() { # in the process of `unit`, or as a child of it, int
 health_come_up() { # all of `h_concerned`; their processes into `h_alive`, and that of the kubelet into `h_kubelet`
   local name
   h_alive=$NL
-  # shellcheck disable=SC2086 # a list of units
-  [ "$h_fresh" = 1 ] || processes_ask_units $h_concerned
   for name in $h_concerned; do
     health_comes_up "$name" || return 1
     h_alive="$h_alive$name $u_pid $u_started $u_restarts$NL"

@@ -50,18 +50,6 @@ def test_a_lost_token_is_not_accepted(node: Node, verb: str) -> None:
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
 
 
-@pytest.mark.parametrize("name", ["*/rollout/token", "*/etc/systemd/system"])
-def test_a_cleanup_whose_sync_is_lost_says_so_and_the_next_one_writes_the_token_again(node: Node, name: str) -> None:
-    assert node.apply().healthy
-    assert node.confirm().outcome is Outcome.DONE
-    lose(node, name)
-    asked = agent_call.cleanup(node.program, run="run-1", counter=1, sudo=False, deadline=60)
-    assert node.report("cleanup", asked).leftovers == ("what was removed, after a power cut: sync failed",)
-    assert node.at("/var/lib/rollout/token").read_text().split()[2] == "lost"
-    assert node.report("cleanup", asked).leftovers == ()
-    assert node.at("/var/lib/rollout/token").read_text().split()[2] == "ended"
-
-
 def test_a_lost_void_is_not_said(node: Node) -> None:
     assert node.status(claim=Claim(1, "run-1")).outcome is Outcome.DONE
     lose(node, "*/lib/rollout")
