@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.app.config_maps import restored_by
+from rollout.app.config_map_restores import restored_by
 from rollout.app.following import (
     attendance,
     followed_by,

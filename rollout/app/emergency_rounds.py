@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
-from rollout.app.config_maps import RestoreOfRuns, RunWithConfigMap, to_restore_of
+from rollout.app.config_map_restores import RestoreOfRuns, RunWithConfigMap, to_restore_of
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
 from rollout.app.isolation import estimate
 from rollout.app.ports import Interruption, Journal, Nodes

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
 from rollout.app.chosen_run import chosen_run
-from rollout.app.config_maps import to_restore
+from rollout.app.config_map_restores import to_restore
 from rollout.app.following import LOOK_BACK, headers_of, last_revert_times, order_of, plan_of, replay
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, Nodes

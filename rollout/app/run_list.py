@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 
-from rollout.app.config_maps import restored_by
+from rollout.app.config_map_restores import restored_by
 from rollout.app.following import recovered_since, replay_if_readable
 from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns

@@ -43,7 +43,7 @@ def renamed(words: Sequence[str]) -> list[str]:
     new = OLD_NAMES.get(name)
     if new is None:
         return list(words)
-    if name in _CLUSTER_WAS_AN_ARGUMENT:
+    if name in _CLUSTER_WAS_AN_ARGUMENT and not any(word.startswith("--cluster") for word in rest):
         rest = _with_cluster(rest)
     if name == "budget":  # its pod was an option
         rest = [word.removeprefix("--pod=") for word in rest if word != "--pod"]

@@ -13,15 +13,14 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.after_run import afterwards
 from rollout.app.backends import Backends
-from rollout.app.config_maps import (
+from rollout.app.config_map_restores import (
     RestoreOfRuns,
     RunWithConfigMap,
-    put,
     to_restore,
     to_restore_of,
     to_restore_together,
-    with_config_map,
 )
+from rollout.app.config_maps import put, with_config_map
 from rollout.app.following import has_acted, replay
 from rollout.app.plan import build_plan
 from rollout.app.ports import Journal, Worker

@@ -24,6 +24,7 @@ TYPED = {
     "freeze rno --reason why": "cluster freeze --cluster rno --reason why",
     "freeze --reason rno --state s rno": "cluster freeze --reason rno --state s --cluster rno",
     "freeze": "cluster freeze",
+    "freeze --cluster rno --reason why": "cluster freeze --cluster rno --reason why",
     "metrics --textfile m.prom": "show metrics --textfile m.prom",
     "recover": "resume --recover-only",
     "schema playbook": "show schema playbook",

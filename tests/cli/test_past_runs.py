@@ -63,9 +63,10 @@ def test_a_run_with_other_rules_is_shown_by_its_summary(
 ) -> None:
     write(journal, BEGUN, run_summary(PLAY.state), rules)
     said = told(capsys, command)
-    first, second, third, *_ = said.splitlines()
+    first, changes, second, third, *_ = said.splitlines()
     assert first == f"run {RUN} on rno: halted, exit code 3"
-    assert second.startswith("  by ann@ops, began 2026-11-20 16:00:00 UTC, ended 2026-11-20 1")
+    assert changes.startswith("  changes: serializeImagePulls: true → false")
+    assert second.startswith("  by ann@ops, began 2026-11-20 16:00:00 UTC, took 2 min ")
     assert second.endswith(": pulls time out")
     assert third == (
         f"  its events were written by rollout 0.0.9 with rules {rules}; this is rollout {__version__} with rules {RULES}: "

@@ -68,7 +68,9 @@ def test_the_newest_is_first_and_each_has_its_end(state: str, capsys: pytest.Cap
 def test_a_run_names_the_runs_that_rolled_it_back(state: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["runs", "--state", state, "--in", "halted"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "2026-11-21 16:00:01 UTC  run r1 on test by ann@ops: halted, exit code 3",
+        "2026-11-21 16:00:01 UTC  run r1 on test by ann@ops: halted, rolled back, exit code 3",
+        "  changes: settings not recorded",
+        "  nodes: 3 of 3 confirmed, took 89 s",
         "  reason: OPS-1",
         "  rolled back by run r2 on 1 node a-1",
         "  rolled back by run r3 on 2 nodes a-[2-3]",
@@ -117,7 +119,7 @@ def test_long_lines_are_wrapped_and_indented_on_a_terminal_only(
     assert run(["runs", "--state", state, "--in", "halted"]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first == "2026-11-21 16:00:01 UTC  run r1 on test by"
-    assert second == "  ann@ops: halted, exit code 3"
+    assert second == "  ann@ops: halted, rolled back, exit code 3"
 
 
 def test_a_rollback_without_a_run_names_the_newest_and_does_not_take_it(

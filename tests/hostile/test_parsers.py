@@ -46,6 +46,7 @@ UNREACHED = {
     "features.doctor.rules:fix": "references of ours, and names of nodes that were accepted as names",
     "features.init.rules.guesses:_reachable": "addresses that `ansible` and `api-nodes` have read, compared only",
     "core.run.state_builder:": "transactions of ours",
+    "core.presentation.pages.sections:_labelled": "markup that `tag` has made; texts in it are escaped",
     "core.text.diff:_without_value": "a match of the pattern beside it, which the growth of its patterns covers",
     "gates.prometheus.judging:_node_in": "labels of samples, compared with names of nodes only",
     "kubelet.changes.flag_changes:_agrees": "two values that were decoded",

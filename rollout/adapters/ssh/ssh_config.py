@@ -169,8 +169,12 @@ class Reader:
         return file
 
     def matching(self, pattern: Path, *, private: bool) -> SshConfigFile:
-        """All files that a path with ``*`` in its name matches, in the order of their names."""
-        paths = sorted(pattern.parent.glob(pattern.name))
+        """All files that a path with ``*`` in its name matches, in the order of their names.
+
+        Like for the glob of OpenSSH, a ``*`` at its begin takes no dot: editors and macOS keep files of their own beside these.
+        """
+        dots = pattern.name.startswith(".")
+        paths = sorted(path for path in pattern.parent.glob(pattern.name) if dots or not path.name.startswith("."))
         if not paths:
             self._problem("ssh-config-unreadable", f"cannot read {pattern}: no file matches it")
         file = SshConfigFile()

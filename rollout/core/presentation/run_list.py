@@ -78,8 +78,10 @@ class ListedRun:
 
     @property
     def is_rolled_back(self) -> bool:
-        """On as many nodes as it had confirmed."""
-        return bool(self.rolled_back) and self.progress is not None and self.nodes_rolled_back >= self.progress.done
+        """On as many nodes as it had confirmed, and none of its nodes is pending recovery: that may hold its change."""
+        if self.progress is None or self.pending_recovery.nodes:
+            return False
+        return bool(self.rolled_back) and self.nodes_rolled_back >= self.progress.done
 
     def is_in(self, states: Collection[str]) -> bool:
         """A run that is held or paused is at work too: it has a controller."""

@@ -12,7 +12,8 @@ import pytest
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.journal import SqlJournal
 from rollout.app.backends import Backends, NoConfigMaps
-from rollout.app.config_maps import put, to_restore
+from rollout.app.config_map_restores import to_restore
+from rollout.app.config_maps import put
 from rollout.app.following import replay
 from rollout.app.ports import ConfigMap, ConfigMaps
 from rollout.app.rollbacks import NOTHING_SINCE, rollback_order

@@ -117,7 +117,7 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        if tag not in ("meta", "br", "hr"):
+        if tag not in ("meta", "br", "hr", "wbr"):
             self.open.append(tag)
         for name, value in attrs:
             if name == "id":

@@ -183,7 +183,10 @@ def test_a_sequence_that_was_interrupted_while_it_asked_late_gates_asks_them_aga
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda: Path("other.json").unlink(), "other.json: No such file or directory [file-missing]"),
+        (
+            lambda: Path("other.json").unlink(),
+            "other.json: No such file or directory (a plan is a file that `rollout plan` writes) [file-missing]",
+        ),
         (
             lambda: Path("other.json").write_bytes(b'{"plan"'),
             "other.json is not JSON (a plan is a file that `rollout plan` writes) [plan-unreadable]",

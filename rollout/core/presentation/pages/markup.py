@@ -133,9 +133,13 @@ def moment(at: float) -> Html:
 
 
 def copied(command: str, before: str = "") -> Html:
-    """A command to type, with a button that copies it. ``before``: a few words on it."""
+    """A command to type, with a button that copies it, unless it is too long to be shown whole. ``before``: a few words on it."""
     words = tag("span", before, class_="dim") if before else ""
-    button = tag("button", "Copy", type="button", class_="copy", aria_label="Copy the command")
+    button = (
+        None
+        if len(printable(command, LONGEST + 1)) > LONGEST
+        else tag("button", "Copy", type="button", class_="copy", aria_label="Copy the command")
+    )
     return tag("p", words, tag("code", command, class_="command"), button, class_="run-this")
 
 

@@ -111,7 +111,7 @@ def of_sync(plain: str, pod: str) -> Iterator[BareFact]:
     for at, match in enumerate(found):
         end = found[at + 1].start() if at + 1 < len(found) else len(plain)
         if match["reason"] == REASON:
-            error = _BEHIND.sub("", plain[match.end() : end].rstrip(" ,")).removeprefix('"')
+            error = _BEHIND.sub("", plain[match.end() : end][:LONGEST].rstrip(" ,")).removeprefix('"')
             yield unconfigured(pod, match["container"], error, "sync")
 
 

@@ -18,15 +18,17 @@ SHOWN = 3
 def config_findings(facts: Facts) -> Iterator[Finding]:
     """One for all pods of a namespace with the same error. An error that a later try does not have counts for nothing."""
     made: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+    in_pod: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.RAN):
         if fact.at is not None:
             made[fact.clock, fact["pod"], fact["container"]].append(fact)
+            in_pod[fact.clock, fact["pod"]].append(fact)
     tries: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.UNCONFIGURED):
         tries[fact.clock, fact["pod"], fact["container"]].append(fact)
     groups: dict[tuple[str, str, str, str], list[_Pod]] = defaultdict(list)
     for key, lines in tries.items():
-        pod = _Pod(lines, made[key] or made[key[0], key[1], ""])
+        pod = _Pod(lines, made[key] or made[key[0], key[1], ""], () if key[2] else in_pod[key[:2]])
         if pod.counts:
             groups[key[0], key[1].partition("/")[0], key[2], _told(lines[-1])].append(pod)
     for pods in groups.values():
@@ -34,14 +36,19 @@ def config_findings(facts: Facts) -> Iterator[Finding]:
 
 
 class _Pod:
-    """The last run of failed tries of one container; ``lines`` and ``made`` by time."""
+    """The last run of failed tries of one container; ``lines`` and ``made`` by time.
 
-    def __init__(self, lines: Sequence[Fact], made: Sequence[Fact]) -> None:
+    ``perhaps``: containers of the pod that were made, where the lines do not name theirs: it may be one of these.
+    """
+
+    def __init__(self, lines: Sequence[Fact], made: Sequence[Fact], perhaps: Sequence[Fact]) -> None:
         timed = [line for line in lines if line.at is not None]
         runs = list(apart_by(timed, [fact.at or 0.0 for fact in made]))
         self.by_status = not timed and any(line["by"] == "status" for line in lines)
         self.lines = runs[-1] if runs else list(lines)
-        self.end = next((fact for fact in made if timed and (fact.at or 0.0) >= (timed[-1].at or 0.0)), None)
+        first, last = (timed[0].at or 0.0, timed[-1].at or 0.0) if timed else (0.0, float("inf"))
+        self.end = next((fact for fact in (*made, *perhaps) if (fact.at or 0.0) >= last), None)
+        self.perhaps = next((fact for fact in perhaps if fact["container"] and (fact.at or 0.0) >= first), None)
         often = not timed and max(line.times for line in lines) >= OFTEN
         of_ages = bool(timed) and timed[0].clock.startswith(AGES)
         self.counts = self.by_status or often or (bool(timed) and lasted(self.lines, self.end, of_ages=of_ages))
@@ -53,6 +60,7 @@ def _told(fact: Fact) -> str:
 
 
 _UNKNOWN = "the kubelet's lines about this pod around the error: it is of no form that rollout knows"
+_WHICH = "whether it is container {of}, which was created in pod {pod}: a table of events does not name the container of an error; the pod's status shows which one waits"
 
 
 def _finding(pods: Sequence[_Pod]) -> Finding:
@@ -69,7 +77,10 @@ def _finding(pods: Sequence[_Pod]) -> Finding:
     fetch = _UNKNOWN if known is None else known.fetch
     if by_status:
         fetch = f"{LAST_ONLY}; {fetch}"
-    sure = Confidence.CERTAIN if known is not None and not by_status else Confidence.LIKELY
+    perhaps = next((pod.perhaps for pod in pods if pod.perhaps is not None), None)
+    if perhaps is not None:
+        fetch = f"{_WHICH.format(of=perhaps['container'], pod=perhaps['pod'])}; {fetch}"
+    sure = Confidence.CERTAIN if known is not None and not by_status and perhaps is None else Confidence.LIKELY
     return Finding(
         "container-config-error", sure, nodes_of(lines), since(lines), cause, proof([*lines, *ends]), fetch_next=fetch
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
+from rollout.features.diagnose.rules.container_config import of_sync
 from rollout.features.diagnose.rules.finding import Confidence, Finding
 from tests.features.diagnose.rules.logs import diagnosis, event, event_list, found, klog, lines
 
@@ -131,3 +133,44 @@ def test_a_back_off_from_1_32_on_has_the_error_of_its_pull() -> None:
     (finding,) = found(text).values()
     assert (finding.id, finding.confidence) == ("image-pull-backoff", Confidence.CERTAIN)
     assert "no such image or tag" in finding.cause
+
+
+def table(*rows: str) -> str:
+    return "\n".join(["LAST SEEN   TYPE   REASON   OBJECT   MESSAGE", *rows]) + "\n"
+
+
+FAILS = '{seen} (x{count} over {first})   Warning   Failed   pod/web-1   Error: secret "db" not found'
+
+
+@pytest.mark.parametrize("count", [12, 30])
+def test_of_a_container_that_a_table_does_not_name_a_later_one_of_the_pod_may_be_the_end(count: int) -> None:
+    """Tables of events have no container for an error: another one of the pod may be the one that was created."""
+    failed = FAILS.format(seen="2m", count=count, first="20m")
+    assert only(table(failed)).confidence is Confidence.CERTAIN
+    over = only(table(failed, "1m   Normal   Created   pod/web-1   Created container app"))
+    assert over.cause.startswith("over since")
+    assert over.confidence is Confidence.LIKELY
+    assert "whether it is container app, which was created in pod" in over.fetch_next
+    other = only(table(failed, "1m   Normal   Created   pod/web-2   Created container app"))
+    assert (other.confidence, other.cause.startswith("over")) == (Confidence.CERTAIN, False)
+
+
+def test_a_container_that_was_created_between_two_errors_of_a_table_may_be_the_one_that_failed() -> None:
+    failed = FAILS.format(seen="10s", count=3, first="20m")
+    before = "21m   Normal   Created   pod/web-1   Created container app"
+    between = "9m   Normal   Created   pod/web-1   Created container app"
+    assert only(table(failed, before)).confidence is Confidence.CERTAIN
+    unsure = only(table(failed, between))
+    assert (unsure.confidence, unsure.cause.startswith("over")) == (Confidence.LIKELY, False)
+
+
+def test_the_time_for_an_error_does_not_grow_with_the_square_of_its_brackets() -> None:
+    """The end of an error is searched in what is kept of it."""
+
+    def cost(brackets: int) -> float:
+        text = f'failed to "StartContainer" for "web" with CreateContainerConfigError: {"]" * brackets}x'
+        begun = time.process_time()
+        assert len([*of_sync(text, "shop/web-1")]) == 1
+        return time.process_time() - begun
+
+    assert cost(20_000) < 5, "hours with the square"

@@ -1,0 +1,160 @@
+"""What a rollback has to restore in the ConfigMap of runs, by the journal alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
+from dataclasses import replace
+
+from rollout.app.following import headers_of, order_of, plan_of, replay_if_readable
+from rollout.app.ports import PastRuns, RunHeader
+from rollout.core.model.config_map import NOT_SENT, RENAMED, ConfigMapChange, ConfigMapOutcome, ConfigMapStanding
+from rollout.core.model.frozen import dataclass
+from rollout.core.run.state import Goal, Phase, RunState
+from rollout.errors import StateError
+
+
+@dataclass(frozen=True, slots=True)
+class RunWithConfigMap:
+    """What one run did to a ConfigMap. ``change`` ``None``: its order has none. ``has_ended``: this stays so."""
+
+    change: ConfigMapChange | None = None
+    standing: ConfigMapStanding = NOT_SENT
+    reverts: bool = False
+    has_nodes: bool = True
+    has_ended: bool = True
+
+
+KnownRuns = MutableMapping[str, RunWithConfigMap]
+"""Run → what it did, as far as it was read before."""
+
+
+def to_restore(journal: PastRuns, source: RunState) -> ConfigMapChange | None:
+    """What restores the ConfigMap of a run; ``None``: it was never asked to write one, or is restored: by its halt, or by a later rollback.
+
+    What newer runs without nodes have written over it is undone with it: the old text can be restored only as a whole.
+    """
+    run, known = source.order.run, dict[str, RunWithConfigMap]()
+    past = _since(journal, source.order.cluster, (run,), known)
+    mine = _undone(past, run)
+    together = _together(past, (run,))
+    return together if mine is None or (together is not None and together.after == mine.after) else mine
+
+
+def _since(
+    journal: PastRuns, cluster: str, runs: Collection[str], known: KnownRuns
+) -> Mapping[str, RunWithConfigMap | None]:
+    """The runs of a cluster, newest first, down to the oldest of ``runs``. ``None``: what it did cannot be read."""
+    names = [header.run for header in headers_of(journal, cluster)]
+    oldest = max((at for at, run in enumerate(names) if run in runs), default=-1)
+    return {run: _what_it_did(journal, run, known) for run in names[: oldest + 1]}
+
+
+def _what_it_did(journal: PastRuns, run: str, known: KnownRuns) -> RunWithConfigMap | None:
+    """Only a run with a ConfigMap is replayed, because that takes long with very many nodes."""
+    if run not in known:
+        found = _read(journal, run)
+        if found is None or not found.has_ended:
+            return found
+        known[run] = found
+    return known[run]
+
+
+def _read(journal: PastRuns, run: str) -> RunWithConfigMap | None:
+    try:
+        header = journal.header(run)
+        if order_of(header).config_map is None:
+            return RunWithConfigMap()
+    except StateError as error:
+        had_none = error.reference == "another-version" and _had_none(header)
+        return RunWithConfigMap() if had_none else None
+    state = replay_if_readable(journal, run)
+    if state is None:
+        return None
+    order, has_ended = state.order, state.phase is Phase.ENDED
+    return RunWithConfigMap(order.config_map, state.config_map, order.goal is Goal.REVERT, bool(order.nodes), has_ended)
+
+
+def _undone(past: Mapping[str, RunWithConfigMap | None], run: str) -> ConfigMapChange | None:
+    """``past``: newest first, down to ``run`` at least. One that cannot be read restored nothing that we know of."""
+    found = past.get(run)
+    if found is None or found.change is None or found.reverts or not found.standing.sent or _restored(found.standing):
+        return None
+    return None if _restorer(past, run, found.change) else found.change.undone
+
+
+def _restorer(past: Mapping[str, RunWithConfigMap | None], run: str, mine: ConfigMapChange) -> str:
+    """The oldest later rollback that has restored it; ``""``: none."""
+    over = {
+        mine.after
+    }  # the texts of this run and of those that follow it: a rollback from there to another text restores both
+    for later, each in reversed(tuple(past.items())[: list(past).index(run)]):
+        if each is None or each.change is None or not _same_object(each.change, mine) or each.change.before not in over:
+            continue
+        if not each.reverts:
+            over.add(each.change.after)
+        elif _restored(each.standing) and each.change.after not in over:
+            return later
+    return ""
+
+
+def restored_by(journal: PastRuns, state: RunState) -> str:
+    """The later rollback that has restored the ConfigMap of a run; ``""``: none, or it wrote none."""
+    mine, run = state.order.config_map, state.order.run
+    if mine is None or not state.config_map.sent or state.order.goal is Goal.REVERT:
+        return ""
+    return _restorer(_since(journal, state.order.cluster, (run,), {}), run, mine)
+
+
+def _restored(standing: ConfigMapStanding) -> bool:
+    """Also where an upgrade has made another ConfigMap, which kubeadm reads instead."""
+    is_there = standing.outcome is ConfigMapOutcome.WRITTEN or standing.reference == RENAMED
+    return standing.restores and is_there
+
+
+def _together(past: Mapping[str, RunWithConfigMap | None], runs: Collection[str]) -> ConfigMapChange | None:
+    """Newer runs that changed no node are of it, too: no node has a receipt of them."""
+    chosen = (run for run, each in past.items() if each is not None and (run in runs or not each.has_nodes))
+    return to_restore_together(change for run in chosen if (change := _undone(past, run)) is not None)
+
+
+def _same_object(one: ConfigMapChange, other: ConfigMapChange) -> bool:
+    return (one.namespace, one.name, one.key, one.uid) == (other.namespace, other.name, other.key, other.uid)
+
+
+def to_restore_together(changes: Iterable[ConfigMapChange]) -> ConfigMapChange | None:
+    """What restores several runs' ConfigMap at once. ``changes``: what restores each, the newest run first.
+
+    As far as they follow one another: what another run has written in between is not undone.
+    """
+    together: ConfigMapChange | None = None
+    for change in changes:
+        if together is None:
+            together = change
+        elif _same_object(change, together) and change.before == together.after:
+            together = replace(together, after=change.after)
+    return together
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOfRuns:
+    """What restores the ConfigMap of several runs. ``unknown``: the runs of which the journal does not show whether they wrote one."""
+
+    change: ConfigMapChange | None
+    unknown: tuple[str, ...]
+
+
+def to_restore_of(
+    journal: PastRuns, cluster: str, runs: Collection[str], known: KnownRuns | None = None
+) -> RestoreOfRuns:
+    """By the journal alone. It may be another controller's, or have runs of another version.
+
+    ``known``: runs that were read before, and gets those that are read now.
+    """
+    past = _since(journal, cluster, runs, {} if known is None else known)
+    return RestoreOfRuns(_together(past, runs), tuple(run for run in runs if past.get(run) is None))
+
+
+def _had_none(header: RunHeader) -> bool:
+    """Whether the plan of a run that cannot be replayed had no ConfigMap."""
+    plan = plan_of(header)
+    return plan is not None and plan.config_map is None
