@@ -23,7 +23,11 @@ def test_one_part_may_be_stopped_masked_or_deleted(fleet: Fleet) -> None:
         unwatched.node.exec("systemctl", "stop", WATCH)
         watched[:] = [one.is_active(WATCH) for one in nodes]
 
-    with guarded(fleet, strike, undo=lambda nodes: unmask(nodes[1].node)) as nodes:
+    def undo(nodes: list[Guarded]) -> None:
+        unmask(nodes[1].node)
+        until(lambda: not nodes[2].says("armed "), PATIENCE, "it reverts, although its units are deleted")
+
+    with guarded(fleet, strike, undo) as nodes:
         assert watched == [True, True, True, False]
         for one in nodes:
             until(one.is_old, PATIENCE, "its old files are in force")
@@ -36,7 +40,7 @@ def test_one_part_may_be_stopped_masked_or_deleted(fleet: Fleet) -> None:
 
 def unmask(node: Node) -> None:
     """The test made the mask, so it removes it."""
-    (node.root / f"etc/systemd/system/{TIMER}").unlink()
+    (node.root / f"etc/systemd/system/{TIMER}").unlink(missing_ok=True)
     node.exec("systemctl", "daemon-reload")
 
 
