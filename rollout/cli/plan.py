@@ -170,11 +170,23 @@ def _show(
     say(f"written: {printable(str(path), LONGEST_PATH)}")
     say(f"digest: {digest}")
     if made.has_work and not preflight.refused:
-        first = ""
-        if of_kind(made.conditions, ApprovalRule):
-            say(f"it needs approvals first; another person: rollout approve {shlex.quote(str(path))} --key FILE")
-            first = "then "
-        say(f"{first}apply it: rollout apply {shlex.quote(str(path))}")
+        needs = _lacks(session, made, path)
+        for line in needs:
+            say(f"it still needs: {line}")
+        if needs:
+            say(f"another person approves it: rollout approve {shlex.quote(str(path))} --key FILE")
+        say(f"{'then ' if needs else ''}apply it: rollout apply {shlex.quote(str(path))}")
+
+
+def _lacks(session: Session, made: Plan, path: Path) -> tuple[str, ...]:
+    """What ``apply`` would refuse the plan for, if this person applied it now."""
+    rules = of_kind(made.conditions, ApprovalRule)
+    if not rules:
+        return ()
+    from rollout.features.approvals.client.waiting import missing_approvals  # noqa: PLC0415 - only for a plan that needs approvals
+
+    found = missing_approvals(session.files(), made, rules, path, session.logins)
+    return tuple(printable(problem.message, 400) for problem in found)
 
 
 def _shown_as_document(output: str, made: Plan, path: Path | str, digest: str) -> bool:

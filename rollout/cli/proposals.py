@@ -2,22 +2,25 @@
 
 A text for people says ``rollout resume RUN``. It does not know how this command was called. ``say``, the printing of
 errors and pages add what was given here and the proposed command accepts. Variables and ``rollout.toml`` hold for the next command
-too, so they are not repeated. Documents for programs are printed with ``click.echo``, as they are.
+too, so they are not repeated, nor is an option with the same value. Documents for programs are printed with ``click.echo``, as they are.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TypeGuard
 
 import click
 
 from rollout.cli.table_group import TableGroup
 from rollout.core.text.terminal import LONGEST_PATH, printable
+from rollout.errors import RolloutError
 
 REPEATED = frozenset(
     {
@@ -55,7 +58,11 @@ class Proposals:
             except click.UsageError:
                 return found
             for option in command.params:
-                if option.name in REPEATED and option.name in values:
+                if (
+                    option.name in REPEATED
+                    and option.name in values
+                    and not _holds_anyway(option.name, values[option.name])
+                ):
                     value = printable(str(values[option.name]), LONGEST_PATH)
                     is_flag = isinstance(option, click.Option) and option.is_flag
                     found[option.name] = option.opts[0] if is_flag else f"{option.opts[0]} {shlex.quote(value)}"
@@ -87,6 +94,25 @@ class Proposals:
             if option.name in self.given and not has.intersection(option.opts)
         ]
         return " ".join(["rollout", *words[:depth], *again]) + mine + more
+
+
+def _holds_anyway(name: str, value: object) -> bool:
+    """Whether the variable, ``rollout.toml`` or the default says the same."""
+    from rollout.composition.project import project_at  # noqa: PLC0415 - only for a command line with such an option
+    from rollout.core.reading.project_file import PROJECT_KEYS  # noqa: PLC0415
+
+    key = PROJECT_KEYS.get(name)
+    if key is None:
+        return False
+    try:
+        project = project_at(Path())
+    except RolloutError:  # of a file that cannot be read: this command has told it
+        return False
+    written = project.values.get(name)
+    other = os.environ.get(key.variable) or (written.value if written else project.default(name))
+    if key.is_path and other:
+        return os.path.abspath(other) == os.path.abspath(str(value))  # noqa: PTH100 - Path's resolves links
+    return other == value
 
 
 def _by_first_word(command: click.Command) -> TypeGuard[TableGroup]:

@@ -210,6 +210,31 @@ def test_the_command_that_applies_a_plan_repeats_nothing_that_was_not_given(
     assert "apply it: rollout apply p.plan.json\n" in capsys.readouterr().out
 
 
+def test_the_command_that_applies_a_plan_repeats_nothing_that_holds_anyway(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value of rollout.toml, of a variable, or a default."""
+    (site / "rollout.toml").write_text('state = "runs"\nssh_config = "ssh_config"\n')
+    (site / "ssh_config").write_text("")
+    monkeypatch.setenv("ROLLOUT_KUBECONFIG", "kubeconfig")
+    (site / "kubeconfig").write_text(KUBECONFIG)
+    (site / "kubeconfig").chmod(0o600)
+    same = (
+        "--state",
+        "./runs",
+        "--ssh-config",
+        str(site / "ssh_config"),
+        "--kubeconfig",
+        "kubeconfig",
+        "--engine",
+        "embedded",
+    )
+    assert planned(site, SOME_CHANGE, *same) == 0
+    assert "apply it: rollout apply p.plan.json\n" in capsys.readouterr().out
+    assert planned(site, SOME_CHANGE, *same, "--state", "other") == 0
+    assert "apply it: rollout apply --state other p.plan.json\n" in capsys.readouterr().out
+
+
 def test_a_plan_that_can_never_be_applied_leaves_no_file(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(site, {name: unread(name) for name in NAMES}) == 4
     assert "written: p.plan.json" in capsys.readouterr().out, "a file that was asked for is there"

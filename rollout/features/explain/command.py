@@ -31,6 +31,7 @@ from rollout.kubelet.explained.explanation_document import DefectDocument, Expla
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer, explanation_lines, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode
 from rollout.kubelet.explained.references import ReferenceDocument, about, reference_lines
+from rollout.kubelet.explained.topics import TopicsDocument, topic_lines, topics_with
 from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion, parse
 from rollout.kubelet.runtimes.known import KNOWN
 
@@ -39,10 +40,12 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 
 @registered(
     "Explain a setting, a known defect, or a [reference].",
-    prints=(ExplanationDocument, ReferenceDocument, DefectDocument),
+    prints=(ExplanationDocument, ReferenceDocument, DefectDocument, TopicsDocument),
 )
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("setting", metavar="FIELD|FLAG|INTENT|DEFECT|REFERENCE")
+@click.argument("setting", required=False, default="", metavar="[FIELD|FLAG|INTENT|DEFECT|REFERENCE]")
+@click.option("--list", "listed", is_flag=True, help="List everything that can be explained.")
+@click.option("--search", default="", metavar="WORD", help="List what has this word in its name or text.")
 @click.option("--kubelet", default="", metavar="V", help="Only what holds for this kubelet: 1.33, 1.20.15.")
 @click.option("--runtime", default="", metavar="R", help="Only what holds for this runtime: crio, containerd-1.7.24.")
 @click.option(
@@ -56,6 +59,8 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 def explain(
     session: Session,
     setting: str,
+    listed: bool,  # noqa: FBT001 - click's flag
+    search: str,
     kubelet: str,
     runtime: str,
     node_name: str,
@@ -66,8 +71,15 @@ def explain(
 
     Or explain the reference in brackets of a message, such as [drifted]: its cause and remedy; or a known defect by its name.
 
+    `--search WORD` finds a name, `--list` shows all of them.
+
     Example: `rollout explain serializeImagePulls --kubelet 1.33`
     """
+    if sum(map(bool, (setting, listed, search))) != 1:
+        raise UsageError("what-to-explain", "give a name, or --list, or --search WORD")
+    if not setting:
+        _list(session, search)
+        return
     reference = setting.strip("[]")
     if reference not in every_name() and f"--{reference}" not in every_name() and (entry := about(reference)):
         _print(session, entry, reference_lines(reference, entry))
@@ -85,6 +97,15 @@ def explain(
     elif is_typed("cluster") or snapshot:
         raise UsageError("no-node", "--cluster and --snapshot need --node", hint="name a node")
     _print(session, document, lines)
+
+
+def _list(session: Session, word: str) -> None:
+    found = topics_with(word, (*known_defects(), *own_defects(session.files())))
+    if not found:
+        raise UsageError(
+            "nothing-found", f"nothing has `{printable(word, 60)}` in its name or text", hint="`rollout explain --list`"
+        )
+    _print(session, TopicsDocument(found), topic_lines(found))
 
 
 def _print(session: Session, document: object, lines: Iterable[str]) -> None:

@@ -46,9 +46,9 @@ def test_a_second_person_approves(asks: Path, capsys: pytest.CaptureFixture[str]
     text = capsys.readouterr().out
     assert "needs 1 approval (inventories/small.yaml)" in text
     assert (
-        "it needs approvals first; another person: rollout approve p.plan.json --key FILE\nthen apply it: rollout"
-        in text
-    )
+        "it still needs: the plan has 0 of 1 approval that inventories/small.yaml asks for\n"
+        "another person approves it: rollout approve p.plan.json --key FILE\nthen apply it: rollout apply p.plan.json\n"
+    ) in text
     assert run(["apply", str(PLAN), "--yes"]) == 2
     said = capsys.readouterr().err
     assert "the plan has 0 of 1 approval that inventories/small.yaml asks for" in said

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from rollout.cli.main import run
+from rollout.kubelet.explained.explanation import every_name
+from rollout.kubelet.explained.references import references
 from tests.documents import only
 
 
@@ -38,6 +40,37 @@ def test_a_flag_is_accepted_with_and_without_dashes(capsys: pytest.CaptureFixtur
             "--registry-qps",
             ["registryPullQPS"],
         )
+
+
+def test_a_search_finds_names_first_then_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--search", "pullqps"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "  registryPullQPS: How many pulls a second may begin; 0: no limit."
+    assert run(["explain", "--search", "DRIFT", "-o", "json"]) == 0
+    topics = only(capsys.readouterr().out)["topics"]
+    assert {topic["kind"] for topic in topics if topic["name"] == "drifted"} == {"reference"}
+    for topic in topics:
+        assert run(["explain", topic["name"].replace("NAME", "x")]) == 0, topic
+
+
+def test_the_list_has_every_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--list"]) == 0
+    text = capsys.readouterr().out
+    for name in (*every_name(), *references()):
+        assert f"\n  {name}" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        ([], "what-to-explain"),
+        (["maxPods", "--list"], "what-to-explain"),
+        (["--search", "xyzzy"], "nothing-found"),
+    ],
+)
+def test_one_thing_is_explained_or_listed(words: list[str], reference: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", *words]) == 2
+    assert f"[{reference}]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
