@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from rollout.app.control import RequestStatus, ask_run
-from rollout.cli.options import reason_option, session_options
+from rollout.cli.options import reason_option, record_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.wiring import Session
@@ -34,7 +34,7 @@ class RequestDocument:
 @click.command()
 @run_argument
 @reason_option
-@session_options
+@record_options
 def pause(session: Session, run: str) -> int:
     """Start no more nodes for now; nodes in flight finish. `rollout continue` continues.
 
@@ -48,7 +48,7 @@ def pause(session: Session, run: str) -> int:
 @click.command("continue")
 @run_argument
 @reason_option
-@session_options
+@record_options
 def continue_(session: Session, run: str) -> int:
     """Continue after a pause, or promote after a wave that holds.
 
@@ -68,7 +68,7 @@ def continue_(session: Session, run: str) -> int:
     help="What to revert: only unhealthy nodes, the wave or the whole run. Default: the playbook's choice.",
 )
 @reason_option
-@session_options
+@record_options
 def abort(session: Session, run: str, revert: str | None) -> int:
     """End a run as a halt does: nodes in flight finish, nodes that must be reverted are reverted.
 

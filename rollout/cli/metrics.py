@@ -8,7 +8,7 @@ import click
 
 from rollout.app.live_run import LiveRuns
 from rollout.app.metrics import measured_runs
-from rollout.cli.options import session_options
+from rollout.cli.options import record_options
 from rollout.cli.registry import registered
 from rollout.composition.files import write_for_all
 from rollout.composition.wiring import Session
@@ -24,7 +24,7 @@ from rollout.core.presentation.metrics import metrics_text
     default=None,
     help="Write them to this file, which is replaced at once; its name ends in .prom for node_exporter.",
 )
-@session_options
+@record_options
 def metrics(session: Session, file: Path | None) -> int:
     """Print metrics of the newest run of each cluster, from the journal alone.
 

@@ -6,7 +6,8 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from functools import wraps
+from enum import Flag, auto
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def echo_lines(lines: Iterable[str]) -> None:
 # The sudo password of the nodes: typed, or from a private file. Never an argument, never the environment.
 
 
-sudo_options: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
+sudo_options = (
     click.option("--ask-sudo-password", is_flag=True, help="Ask once for the sudo password of the nodes."),
     click.option(
         "--sudo-password-file",
@@ -65,16 +66,32 @@ def _typed() -> str:
     return str(click.prompt("sudo password", hide_input=True, err=True))
 
 
-_SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
-    project_option("ssh_config"),
-    click.option("--accept-new", is_flag=True, help="Trust and store unknown host keys."),
-    *sudo_options,
-    project_option("engine"),
-    project_option("scheduler", metavar="ADDRESS"),
-    project_option("certificates"),
-    project_option("kubeconfig"),
-    project_option("state"),
-    project_option("journal", metavar="URL"),
+AddOption = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Needs(Flag):
+    """What a command needs of a session. It has the options of these, and no others."""
+
+    STATE = auto()
+    JOURNAL = auto()
+    WAY = auto()
+    SUDO = auto()
+    WORKERS = auto()
+    API = auto()
+    RECORD = STATE | JOURNAL
+    ALL = RECORD | WAY | SUDO | WORKERS | API
+
+
+_OPTIONS: tuple[tuple[Needs, AddOption], ...] = (
+    (Needs.WAY, project_option("ssh_config")),
+    (Needs.WAY, click.option("--accept-new", is_flag=True, help="Trust and store unknown host keys.")),
+    *((Needs.SUDO, option) for option in sudo_options),
+    (Needs.WORKERS, project_option("engine")),
+    (Needs.WORKERS, project_option("scheduler", metavar="ADDRESS")),
+    (Needs.WORKERS, project_option("certificates")),
+    (Needs.API, project_option("kubeconfig")),
+    (Needs.STATE, project_option("state")),
+    (Needs.JOURNAL, project_option("journal", metavar="URL")),
 )
 
 
@@ -130,27 +147,35 @@ def pod_name(text: str) -> str:
 
 
 def session_options(
-    command: Callable[..., Any], output: Callable[[Callable[..., Any]], Callable[..., Any]] = output_option
+    command: Callable[..., Any], output: AddOption = output_option, needs: Needs = Needs.ALL
 ) -> Callable[..., Any]:
     """Adds the shared options and passes a ``Session`` to the command as its first argument. ``output``: its ``-o``."""
 
     @wraps(command)
-    def call(ssh_config: Path | None, accept_new: bool, state: Path, output: str, **rest: Any) -> Any:  # noqa: FBT001 (click)
-        password = given_password(rest.pop("sudo_password_file"), ask=rest.pop("ask_sudo_password"))
-        kubeconfig, journal = rest.pop("kubeconfig"), rest.pop("journal")
-        engine = _given_engine(rest.pop("engine"), rest.pop("scheduler"), rest.pop("certificates"))
+    def call(output: str, **rest: Any) -> Any:
+        given = {name: rest.pop(name) for name in _NAMES if name in rest}
+        password = given_password(given.get("sudo_password_file"), ask=given.get("ask_sudo_password", False))
         proposals = proposals_here()
         session = Session(
-            state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig, shared_journal(journal),
-            project_here().folder, engine=engine, carried=proposals.carried if proposals is not None else str,
+            given["state"], given.get("ssh_config"), given.get("accept_new", False), output, rest.pop("reason", ""), password,
+            given.get("kubeconfig", ""), shared_journal(given.get("journal", "")), project_here().folder,
+            engine=_given_engine(given.get("engine", ""), given.get("scheduler", ""), given.get("certificates")),
+            carried=proposals.carried if proposals is not None else str,
         )  # fmt: skip
-        rest.pop("reason", None)
         return command(session, **rest)
 
     decorated: Callable[..., Any] = call
-    for add in (output, *_SHARED[::-1]):
+    for add in (output, *(option for part, option in reversed(_OPTIONS) if part in needs)):
         decorated = add(decorated)
     return decorated
+
+
+record_options = partial(session_options, needs=Needs.RECORD)
+"""Of a command that reads and writes the journal, and reaches no node."""
+_NAMES = (
+    "ssh_config", "accept_new", "ask_sudo_password", "sudo_password_file", "engine", "scheduler", "certificates",
+    "kubeconfig", "state", "journal",
+)  # fmt: skip
 
 
 def _given_engine(engine: str, scheduler: str, certificates: Path | None) -> DaskEngine | None:

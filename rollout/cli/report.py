@@ -8,7 +8,7 @@ import click
 
 from rollout.app.report import PastRunReport, report_run
 from rollout.app.run_documents import PastRunDocument, past_run_document
-from rollout.cli.options import echo_lines, session_options
+from rollout.cli.options import echo_lines, record_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.files import write_privately
@@ -33,7 +33,7 @@ from rollout.core.text.terminal import LONGEST_PATH, printable
     default=None,
     help="Write one self-contained page with pictures to this file.",
 )
-@session_options
+@record_options
 def report(session: Session, run: str, file: Path | None) -> int:
     """Report on a run: events, reason of a halt, failed nodes, next steps (without RUN: the newest).
 

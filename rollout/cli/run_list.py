@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import click
 
 from rollout.app.run_list import listed_runs
-from rollout.cli.options import echo_lines, session_options
+from rollout.cli.options import echo_lines, record_options
 from rollout.cli.project import is_typed, project_option
 from rollout.cli.registry import registered
 from rollout.composition.wiring import Session
@@ -33,7 +33,7 @@ MOST = 50
     "--since", default="", metavar="WHEN", help="Only runs that began since this day (2026-11-20) or within this time (36h)."
 )  # fmt: skip
 @click.option("--most", type=click.IntRange(1), default=MOST, show_default=True, help="At most this number of runs.")
-@session_options
+@record_options
 def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...], since: str, most: int) -> None:
     """List runs, the newest first: when each began, what it changes, on how many nodes, how it ended, and which runs rolled it back.
 

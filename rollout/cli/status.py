@@ -9,7 +9,7 @@ import click
 
 from rollout.app.run_documents import PastRunDocument
 from rollout.app.status import RunStatus, StatusDocument, headline, run_status, status_document
-from rollout.cli.options import echo_lines, session_options
+from rollout.cli.options import echo_lines, record_options
 from rollout.cli.registry import Kinds, registered
 from rollout.composition.wiring import Session
 from rollout.core.presentation.freeze_text import noted_line
@@ -34,7 +34,7 @@ def _documents() -> Kinds:
 @click.command()
 @click.argument("run", required=False, default="")
 @click.option("--sequence", type=click.Path(path_type=Path), default=None, help="Show clusters in sequence instead.")
-@session_options
+@record_options
 def status(session: Session, run: str, sequence: Path | None) -> int:
     """Show the state of a run from its journal (without RUN: the newest), and the plans here that wait for approvals.
 

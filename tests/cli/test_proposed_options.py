@@ -80,7 +80,7 @@ def check(text: str, options: dict[str, str]) -> int:
     return count
 
 
-ALL = Proposals(cli, ["status", *words_of(OPTIONS)])
+ALL = Proposals(cli, ["verify", *words_of(OPTIONS)])
 
 
 def texts() -> Iterator[str]:

@@ -6,12 +6,13 @@ import os
 import shlex
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
 from rollout.app.runs import check_plan
-from rollout.cli.options import session_options, typed_confirmation, yes_option
+from rollout.cli.options import Needs, session_options, typed_confirmation, yes_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.plan_files import plan_in
@@ -60,7 +61,7 @@ class ApprovalDocument:
     help="Days for which a run may begin with it.",
 )
 @yes_option
-@session_options
+@partial(session_options, needs=Needs.STATE | Needs.WAY | Needs.WORKERS | Needs.API)
 def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -> int:  # noqa: FBT001 - click's flag
     """Sign PLAN as a second person. The signature is written to PLAN.approvals/. It is valid for one run of this plan.
 

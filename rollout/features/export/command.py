@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rollout.app.node_histories import in_force_of, plans_in_force
-from rollout.cli.options import session_options
+from rollout.cli.options import record_options
 from rollout.cli.project import is_typed, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
@@ -56,7 +56,7 @@ def export() -> None:
     default=None,
     help="Write patch files into this folder.",
 )
-@session_options
+@record_options
 def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> None:
     """Show what ConfigMap kubelet-config or kubeadm's --patches must contain to keep changes in an upgrade.
 
@@ -88,7 +88,7 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
     show_default=True,
     help="The drop-in on a new node (butane, cloud-init, ignition).",
 )
-@session_options
+@record_options
 def new_nodes(session: Session, form: str, plan: str, cluster: str, path: str) -> None:
     """Show the settings as text to commit for the tool that makes nodes.
 

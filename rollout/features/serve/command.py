@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 import click
 
-from rollout.cli.options import session_options
+from rollout.cli.options import record_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.operators import operator
@@ -27,7 +27,7 @@ PORT = 8765
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port; 0: any that is free."
 )
 @click.option("--control", is_flag=True, help="The page may also pause, continue and abort runs, in your name.")
-@session_options
+@record_options
 def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - click's flag
     """Show runs in a browser, live, from the journal alone. Only this machine can reach it, with the printed token.
 
