@@ -69,7 +69,7 @@ def _typed() -> str:
 AddOption = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class Needs(Flag):
+class SessionNeeds(Flag):
     """What a command needs of a session. It has the options of these, and no others."""
 
     STATE = auto()
@@ -82,16 +82,16 @@ class Needs(Flag):
     ALL = RECORD | WAY | SUDO | WORKERS | API
 
 
-_OPTIONS: tuple[tuple[Needs, AddOption], ...] = (
-    (Needs.WAY, project_option("ssh_config")),
-    (Needs.WAY, click.option("--accept-new", is_flag=True, help="Trust and store unknown host keys.")),
-    *((Needs.SUDO, option) for option in sudo_options),
-    (Needs.WORKERS, project_option("engine")),
-    (Needs.WORKERS, project_option("scheduler", metavar="ADDRESS")),
-    (Needs.WORKERS, project_option("certificates")),
-    (Needs.API, project_option("kubeconfig")),
-    (Needs.STATE, project_option("state")),
-    (Needs.JOURNAL, project_option("journal", metavar="URL")),
+_OPTIONS: tuple[tuple[SessionNeeds, AddOption], ...] = (
+    (SessionNeeds.WAY, project_option("ssh_config")),
+    (SessionNeeds.WAY, click.option("--accept-new", is_flag=True, help="Trust and store unknown host keys.")),
+    *((SessionNeeds.SUDO, option) for option in sudo_options),
+    (SessionNeeds.WORKERS, project_option("engine")),
+    (SessionNeeds.WORKERS, project_option("scheduler", metavar="ADDRESS")),
+    (SessionNeeds.WORKERS, project_option("certificates")),
+    (SessionNeeds.API, project_option("kubeconfig")),
+    (SessionNeeds.STATE, project_option("state")),
+    (SessionNeeds.JOURNAL, project_option("journal", metavar="URL")),
 )
 
 
@@ -147,7 +147,7 @@ def pod_name(text: str) -> str:
 
 
 def session_options(
-    command: Callable[..., Any], output: AddOption = output_option, needs: Needs = Needs.ALL
+    command: Callable[..., Any], output: AddOption = output_option, needs: SessionNeeds = SessionNeeds.ALL
 ) -> Callable[..., Any]:
     """Adds the shared options and passes a ``Session`` to the command as its first argument. ``output``: its ``-o``."""
 
@@ -170,7 +170,7 @@ def session_options(
     return decorated
 
 
-record_options = partial(session_options, needs=Needs.RECORD)
+record_options = partial(session_options, needs=SessionNeeds.RECORD)
 """Of a command that reads and writes the journal, and reaches no node."""
 _NAMES = (
     "ssh_config", "accept_new", "ask_sudo_password", "sudo_password_file", "engine", "scheduler", "certificates",

@@ -26,17 +26,13 @@ REACH = (
     "resume",
     "rollback",
     "verify",
-    "own",
     "newcomers",
     "uninstall",
     "cluster",
     "watch",
-    "pause",
-    "continue",
-    "abort",
 )
 """Commands with the options for reaching nodes."""
-KEEP = ("status", "report")
+KEEP = ("status", "report", "own", "pause", "continue", "abort")
 """Commands that only read the journal."""
 
 

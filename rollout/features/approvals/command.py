@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from rollout.app.runs import check_plan
-from rollout.cli.options import Needs, session_options, typed_confirmation, yes_option
+from rollout.cli.options import SessionNeeds, session_options, typed_confirmation, yes_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.plan_files import plan_in
@@ -61,7 +61,7 @@ class ApprovalDocument:
     help="Days for which a run may begin with it.",
 )
 @yes_option
-@partial(session_options, needs=Needs.STATE | Needs.WAY | Needs.WORKERS | Needs.API)
+@partial(session_options, needs=SessionNeeds.STATE | SessionNeeds.WAY | SessionNeeds.WORKERS | SessionNeeds.API)
 def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -> int:  # noqa: FBT001 - click's flag
     """Sign PLAN as a second person. The signature is written to PLAN.approvals/. It is valid for one run of this plan.
 

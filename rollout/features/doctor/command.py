@@ -11,7 +11,7 @@ from rollout.adapters.agent_program import agent_program
 from rollout.adapters.clock import SystemClock
 from rollout.app.load_playbook import load_policy
 from rollout.app.reading import access_to
-from rollout.cli.options import Needs, limit_option, session_options
+from rollout.cli.options import SessionNeeds, limit_option, session_options
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
@@ -35,7 +35,7 @@ USUAL_GUARD = 120.0
 @cluster_option
 @limit_option
 @click.option("--all", "every", is_flag=True, help="Read every node instead of three of each kind.")
-@partial(session_options, needs=Needs.STATE | Needs.WAY | Needs.SUDO | Needs.API)
+@partial(session_options, needs=SessionNeeds.STATE | SessionNeeds.WAY | SessionNeeds.SUDO | SessionNeeds.API)
 def doctor(session: Session, cluster: str, limit: str, every: bool) -> int:  # noqa: FBT001 - click's flag
     """Check the way in to some nodes of each kind, whether they could be changed, and the back ends of gates.
 

@@ -13,7 +13,7 @@ from rollout.app.apply import apply_saved
 from rollout.app.following import replay_if_readable
 from rollout.app.planning import Planned
 from rollout.app.verify import VerifiedCluster
-from rollout.cli.options import Needs, echo_lines, reason_option, session_options, yes_option
+from rollout.cli.options import SessionNeeds, echo_lines, reason_option, session_options, yes_option
 from rollout.cli.project import cluster_option, no_cluster, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
@@ -54,7 +54,7 @@ from rollout.features.own.words import OwnedDocument, nodes_lack, owned_document
 @click.option("--list", "listed", is_flag=True, help="Only show what the cluster owns.")
 @click.option("--end", is_flag=True, help="End the ownership of RUN.")
 @reason_option
-@partial(session_options, needs=Needs.RECORD | Needs.API)
+@partial(session_options, needs=SessionNeeds.RECORD | SessionNeeds.API)
 def own(session: Session, run: str, cluster: str, listed: bool, end: bool) -> int:  # noqa: FBT001 - click's flags
     """Own the settings of a run that has ended (without RUN: the newest), for nodes that join its selection later, too.
 

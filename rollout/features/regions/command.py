@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from rollout.cli.options import Needs, session_options
+from rollout.cli.options import SessionNeeds, session_options
 from rollout.cli.project import project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
@@ -68,7 +68,7 @@ def certs(folder: Path, hosts: tuple[str, ...]) -> None:
 
 @regions.command()
 @project_option("cluster", help="Also list the zones of this cluster, each with its workers.")
-@partial(session_options, needs=Needs.STATE | Needs.WORKERS | Needs.API)
+@partial(session_options, needs=SessionNeeds.STATE | SessionNeeds.WORKERS | SessionNeeds.API)
 def workers(session: Session, cluster: str) -> int:
     """List the workers of regions, and why one is not used.
 
