@@ -15,9 +15,15 @@ def noted_in(journal: PastRuns, cluster: str) -> OwnedNoted | None:
 
 
 def owned_in(journal: PastRuns, cluster: str) -> OwnedNoted | None:
-    """``None``: no setting is owned."""
+    """``None``: no setting is owned. A rollback counts once it has ended: status and metrics ask this often, and do not replay a run."""
     noted = noted_in(journal, cluster)
-    return noted and standing(noted, cluster_history(journal, cluster))
+    return noted and standing(noted, cluster_history(journal, cluster, _not_ended(journal, cluster)))
+
+
+def _not_ended(journal: PastRuns, cluster: str) -> tuple[str, ...]:
+    """The run that has the cluster, with or without a controller."""
+    holder = journal.holder(cluster)
+    return (holder.run,) if holder is not None and journal.summary(holder.run) is None else ()
 
 
 def standing(noted: OwnedNoted, history: ClusterHistory) -> OwnedNoted | None:

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from rollout.app.live_run import LiveRun, LiveRuns
 from rollout.app.metrics import measured_runs
+from rollout.app.owned import owned_in
 from rollout.app.past_runs import past_run
 from rollout.app.ports import Journal
 from rollout.app.run_list import listed_runs
@@ -116,7 +117,8 @@ class Site:
         runs = tuple(listed_runs(journal, "", self._state_of, self.changes))
         clusters = dict.fromkeys(run.cluster for run in runs)
         notes = {name: [(note.at, note.who, note.text) for note in journal.notes(name)] for name in clusters}
-        return self.completed(index_body(runs, self.place, notes, self.plans(journal), chosen, time()))
+        owned = {name: owned_in(journal, name) for name in clusters}
+        return self.completed(index_body(runs, self.place, notes, self.plans(journal), chosen, time(), owned))
 
     def _state_of(self, run: str) -> RunState | None:
         """``None``: it cannot be read."""

@@ -105,7 +105,7 @@ class Walk:
         wanted = {name: machine.standing for name, machine in self.fleet.items() if machine.standing}
         assert told == wanted, f"{step}: {done.all}"
         lacking = any(machine.listed and not machine.is_new for machine in self.fleet.values())
-        # a replaced machine and a changed file are drift of their own, also where the owned value is in force
+        # a changed file is drift of its own, also where the owned value is in force
         assert (done.code == 10) == lacking, f"{step}: {done.all}"
 
     def step(self, draw: random.Random) -> str:

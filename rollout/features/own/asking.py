@@ -26,11 +26,18 @@ from rollout.core.model.playbook import Policy
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec
 from rollout.core.plans.roles import shown_by_its_node
-from rollout.core.presentation.owned_text import OwnedNodes, compared_note, ended_note, kept_nodes, owned_note
-from rollout.core.run.state import Ending, Goal, Phase
+from rollout.core.presentation.owned_text import (
+    OwnedNodes,
+    OwnedNoted,
+    compared_note,
+    ended_note,
+    kept_nodes,
+    owned_note,
+)
+from rollout.core.run.state import Ending, Goal, NodeState, Phase
 from rollout.core.text.nodesets import fold, limited
 from rollout.core.text.wanted_settings import wanted_by_node
-from rollout.errors import StateError, UsageError
+from rollout.errors import InputError, StateError, UsageError
 from rollout.features.own.rules import (
     CountingRun,
     NewcomerRule,
@@ -40,6 +47,7 @@ from rollout.features.own.rules import (
     newcomers_then,
     owned_nodes,
     why_not_yet,
+    without_replaced,
 )
 from rollout.features.own.words import owned_runs, wanted_text
 from rollout.kubelet.effects.needs import files_named
@@ -59,7 +67,10 @@ def own_run(call: CallPorts, run: str) -> str:
         said = state.ending.value if state.ending else state.phase.value
         hint = f"finish it with `rollout resume {name}`"
         raise StateError("not-done", f"run {name} has not ended as done: {said}", hint=hint)
-    if name not in nodes_by_run(cluster_history(journal, header.cluster).nodes, ""):
+    if not any(node.state is NodeState.CONFIRMED for node in state.nodes.values()):
+        hint = "own a run that has changed nodes: `rollout runs` lists them"
+        raise StateError("changed-no-node", f"run {name} changed no node", hint=hint)
+    if standing(OwnedNoted((name,), None), cluster_history(journal, header.cluster)) is None:
         raise StateError("rolled-back", f"run {name} was rolled back: no node has its change any more")
     wanted = plan_codec.wanted_in(header.plan)
     if not wanted:
@@ -151,14 +162,35 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
+class _WithoutPlaybook:
+    """Nodes with owned settings of a playbook that cannot be read: nothing can be planned for them, so they are not compared."""
+
+    names: tuple[str, ...]
+    error: UsageError | InputError
+
+    def nodes(self, joined: Mapping[str, str]) -> Iterator[ComparedNode]:
+        hint = f"; {self.error.hint}" if self.error.hint else ""
+        for name in self.names:
+            yield ComparedNode(
+                name,
+                OwnedStanding.NOT_COMPARED,
+                reference=self.error.reference,
+                evidence=f"{self.error.message}{hint}",
+                joined=joined.get(name, ""),
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class OwnedComparison:
     """Every live node of a cluster against its owned settings. ``is_whole``: no limit was given. ``live``: Node of the API server by name."""
 
     found: OwnedNodes
     is_whole: bool
     live: Mapping[str, LiveNode]
+    inventory: Inventory
     fleet: FleetSnapshot
     parts: tuple[_Part, ...]
+    without_playbook: tuple[_WithoutPlaybook, ...]
 
 
 def compare_owned(call: CallPorts, cluster: str, limit: str) -> tuple[VerifiedCluster, OwnedComparison | None]:
@@ -167,7 +199,9 @@ def compare_owned(call: CallPorts, cluster: str, limit: str) -> tuple[VerifiedCl
     runs = counting_runs(journal, cluster)
     inventory = call.inventory_or_remembered(cluster)
     chosen, owned = limited(limit, inventory), owned_nodes(runs, inventory)
-    asked = tuple(_asked(call.files(), inventory, {name: owned[name] for name in chosen if name in owned}))
+    found_parts = tuple(_asked(call.files(), inventory, {name: owned[name] for name in chosen if name in owned}))
+    asked = tuple(each for each in found_parts if not isinstance(each, _WithoutPlaybook))
+    without_playbook = tuple(each for each in found_parts if isinstance(each, _WithoutPlaybook))
     named = {name: files_named(owned[name].settings) for part, _ in asked for name in part.selection}
     access, taken = call.access(inventory, chosen), call.clock.wall()
     verified = verify_nodes(call, cluster, access, named)
@@ -183,6 +217,7 @@ def compare_owned(call: CallPorts, cluster: str, limit: str) -> tuple[VerifiedCl
     changed = newest_in_force(cluster_history(journal, cluster).nodes)
     joined = {name: node.created for name, node in live.items()}
     found = [node for part in parts for node in compared_nodes(part.plan, verified.checks, changed, joined)]
+    found += [node for each in without_playbook for node in each.nodes(joined)]
     if not limit:
         unlisted = {node.name: node for node in _unlisted(runs, inventory, live, parts)}
         found += [
@@ -191,18 +226,25 @@ def compare_owned(call: CallPorts, cluster: str, limit: str) -> tuple[VerifiedCl
         ]
     ages_unknown = "" if around.live is not None else around.not_asked or "no kubeconfig is named"
     nodes = OwnedNodes(cluster, owned_runs(runs, inventory), tuple(found), ages_unknown, inventory.remembered)
-    return verified, OwnedComparison(nodes, not limit, live, fleet, parts)
+    verified = replace(verified, checks=without_replaced(verified.checks, found))
+    return verified, OwnedComparison(nodes, not limit, live, inventory, fleet, parts, without_playbook)
 
 
-def _asked(files: Files, inventory: Inventory, owned: Mapping[str, OwnedOnNode]) -> Iterator[tuple[ToPlan, Wanted]]:
+def _asked(
+    files: Files, inventory: Inventory, owned: Mapping[str, OwnedOnNode]
+) -> Iterator[tuple[ToPlan, Wanted] | _WithoutPlaybook]:
     """What is to be planned for each playbook. Playbooks with settings on the same nodes are one part there."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for name, each in owned.items():
-        alike.setdefault(each.playbooks, []).append(name)
+        alike.setdefault(tuple(each.playbooks), []).append(name)
     for playbooks, names in alike.items():
         settings = {name: owned[name].settings for name in names}
         wanted = Wanted(settings, wanted_by_node(settings, names))
-        policies = [_policy(files, playbook, owned[names[0]].run) for playbook in playbooks]
+        try:
+            policies = [_policy(files, playbook, owned[names[0]].playbooks[playbook]) for playbook in playbooks]
+        except (UsageError, InputError) as error:
+            yield _WithoutPlaybook(tuple(names), error)
+            continue
         conditions = tuple(condition for policy in policies for condition in policy.conditions)
         yield ToPlan(inventory, replace(policies[0], conditions=conditions), tuple(names), ""), wanted
 
@@ -286,7 +328,7 @@ def plan_newcomers(call: CallPorts, comparison: OwnedComparison, playbook: str, 
     if found.listed:
         call.inventory(found.cluster)  # nothing is planned from an old list of nodes: this says why there is no other
     parts = comparison.parts
-    chosen = frozenset(limited(limit, parts[0].asked.inventory) if parts else ())
+    chosen = frozenset(limited(limit, comparison.inventory))
     newcomers = chosen.intersection(found.newcomers)
     parts = tuple(part for part in parts if newcomers.intersection(part.asked.selection))
     names = tuple(part.asked.policy.name for part in parts)
@@ -295,6 +337,9 @@ def plan_newcomers(call: CallPorts, comparison: OwnedComparison, playbook: str, 
         message = f"nodes to plan have several playbooks: {', '.join(dict.fromkeys(names))}"
         raise UsageError("which-playbook", message, hint="choose one with --playbook, or nodes with --limit")
     if not parts:
+        errors = (each.error for each in comparison.without_playbook if not chosen.isdisjoint(each.names))
+        if (error := next(errors, None)) is not None:
+            raise error
         return PlannedNewcomers(None, {})
     (part,) = parts
     then, ready_for = newcomers_then(

@@ -120,7 +120,9 @@ def newcomers_planned(session: Session, cluster: str, playbook: str, limit: str)
     found = plan_newcomers(session, comparison, playbook, limit)
     _say_waiting(found.waiting)
     if found.planned is None and not found.waiting:
-        say(f"no node of {cluster} that a run has never changed lacks an owned setting")
+        where = f" within {printable(limit, 160)}" if limit else ""
+        setting = f"an owned setting of playbook {printable(playbook, 80)}" if playbook else "an owned setting"
+        say(f"no node of {cluster}{where} that a run has never changed lacks {setting}")
     return found.planned
 
 

@@ -7,6 +7,7 @@ later. A later run that changed one of these settings replaces the value on the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from math import ceil
 
@@ -54,10 +55,9 @@ class CountingRun:
 
 @dataclass(frozen=True, slots=True)
 class OwnedOnNode:
-    """What a node must have. ``run``: the newest owned run for it. ``playbooks``: of all owned runs for it, that one's first."""
+    """What a node must have. ``playbooks``: those of all owned runs for it, that of the newest run first, each with its newest run."""
 
-    run: str
-    playbooks: tuple[str, ...]
+    playbooks: Mapping[str, str]
     settings: Mapping[str, Setting]
 
 
@@ -74,10 +74,17 @@ def owned_nodes(runs: Iterable[CountingRun], inventory: Inventory) -> Mapping[st
                     values.setdefault(name, {})[wanted.name] = setting
                     owners.setdefault(name, {}).update({run.run: run} if run.is_owned else {})
     return {
-        name: OwnedOnNode(newest_first[0].run, tuple(dict.fromkeys(run.playbook for run in newest_first)), values[name])
+        name: OwnedOnNode(_with_newest_run(reversed(owners[name].values())), values[name])
         for name in inventory.nodes
-        if name in values and (newest_first := list(reversed(owners[name].values())))
+        if name in values
     }
+
+
+def _with_newest_run(newest_first: Iterable[CountingRun]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for run in newest_first:
+        found.setdefault(run.playbook, run.run)
+    return found
 
 
 def compared_nodes(
@@ -114,6 +121,17 @@ _PASSED_OVER = {
 def _replaced(check: NodeCheck | None) -> OwnedStanding:
     is_replaced = check is not None and any(drift.reference == MACHINE_REPLACED for drift in check.drifts)
     return OwnedStanding.REPLACED if is_replaced else OwnedStanding.AS_WANTED
+
+
+def without_replaced(checks: Mapping[str, NodeCheck], nodes: Iterable[ComparedNode]) -> Mapping[str, NodeCheck]:
+    """A machine that replaced another one and has the owned settings is a new node: no receipt is missing there."""
+    new = {each.name for each in nodes if each.standing is OwnedStanding.REPLACED and not each.lacks}
+    return {
+        name: replace(check, drifts=tuple(each for each in check.drifts if each.reference != MACHINE_REPLACED))
+        if name in new
+        else check
+        for name, check in checks.items()
+    }
 
 
 def _lacking(name: str, reasons: str, check: NodeCheck | None, changed: Mapping[str, str], joined: str) -> ComparedNode:

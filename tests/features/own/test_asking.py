@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from rollout.app.owned import owned_in
+from rollout.app.ports import PastRuns
 from rollout.app.revert import revert_run
 from rollout.core.model.plan import WantedSetting
+from rollout.core.run.state import Verb
 from rollout.errors import StateError, UsageError
 from rollout.features.own.asking import counting_runs, end_ownership, own_run
 from rollout.features.own.words import owned_runs
-from tests.app.call import CLUSTER, FakeCall, FakeOperator, old_nodes
+from tests.app.call import CLUSTER, FakeCall, FakeOperator, elsewhere, old_nodes
 from tests.app.site import SMALL
+from tests.app.test_config_maps import CHANGE
 
 WANTED = replace(SMALL, wanted=(WantedSetting("serializeImagePulls", "false", ""),))
 
@@ -35,6 +39,36 @@ def test_a_plan_that_does_not_record_its_settings_cannot_be_owned(tmp_path: Path
     with pytest.raises(StateError) as caught:
         own_run(FakeCall(tmp_path).applied(), "r1")
     assert caught.value.reference == "settings-not-recorded"
+
+
+def test_a_run_that_changed_no_node_cannot_be_owned(tmp_path: Path) -> None:
+    call = FakeCall(tmp_path).applied(replace(WANTED, nodes={}, waves=(), groups=(), config_map=CHANGE))
+    with pytest.raises(StateError, match="run r1 changed no node") as caught:
+        own_run(call, "")
+    assert caught.value.reference == "changed-no-node"
+
+
+class WithoutEvents:
+    """A journal whose events must not be read."""
+
+    def __init__(self, journal: PastRuns) -> None:
+        self._journal = journal
+
+    def __getattr__(self, name: str) -> object:
+        assert name != "events"
+        return getattr(self._journal, name)
+
+
+def test_what_is_owned_is_known_without_a_replay_of_the_run_that_goes_on(tmp_path: Path) -> None:
+    """Status and metrics ask it often."""
+    call = FakeCall(tmp_path).applied(WANTED)
+    own_run(call, "")
+    call.agents = old_nodes()
+    call.killed("n2", Verb.APPLY)
+    call.held(elsewhere("r2", alive=True))
+    owned = owned_in(cast("PastRuns", WithoutEvents(call.past())), CLUSTER)
+    assert owned is not None
+    assert owned.runs == ("r1",)
 
 
 def test_a_run_that_was_rolled_back_cannot_be_owned(tmp_path: Path) -> None:

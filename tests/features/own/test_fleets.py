@@ -191,13 +191,61 @@ def test_of_two_owned_values_for_a_node_that_of_the_later_run_counts(tmp_path: P
     assert [(each.value, each.selection) for each in made.planned.plan.wanted] == [("50", "n3")]
 
 
-def test_a_playbook_that_is_gone_is_named_with_its_run(tmp_path: Path) -> None:
+def test_nodes_whose_playbook_is_gone_are_not_compared_and_its_run_is_named(tmp_path: Path) -> None:
+    """Their receipts are compared all the same."""
     fleet = owning(tmp_path, *THREE)
-    fleet.texts["playbooks/q.yaml"] = fleet.texts.pop("playbooks/p.yaml")
-    with pytest.raises(UsageError, match="settings of run r1 are owned by it") as refused:
-        compared(fleet)
-    assert refused.value.reference == "unknown-playbook"
-    assert "rollout own --end r1" in refused.value.hint
+    fleet.texts["playbooks/q.yaml"] = STRICT
+    fleet.changed(playbook="q", limit="n[1-2]")
+    own_run(fleet, "r2")
+    fleet.lists(*THREE, "n4")
+    del fleet.texts["playbooks/p.yaml"]
+    fleet.contacts.clear()
+    verified, found = compare_owned(fleet, CLUSTER, "")
+    assert found is not None
+    assert (set(verified.checks), fleet.contacts) == ({*THREE, "n4"}, Counter((*THREE, "n4")))
+    assert set(standings(found.found).values()) == {"not-compared"}
+    assert len(found.found.unread) == 4
+    (why,) = {f"[{each.reference}] {each.evidence}" for each in found.found.nodes}
+    assert why.startswith("[unknown-playbook]")
+    assert "settings of run r1 are owned by it; restore it, or `rollout own --end r1`" in why
+    with pytest.raises(UsageError, match="settings of run r1"):
+        plan_newcomers(fleet, found, "", "")
+
+
+def test_the_nodes_of_a_playbook_that_is_gone_do_not_stop_the_others(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path)
+    fleet.lists(*THREE)
+    fleet.changed(limit="n[1-2]")
+    own_run(fleet, "")
+    fleet.texts["playbooks/q.yaml"] = STRICT
+    fleet.changed(playbook="q", limit="n3")
+    own_run(fleet, "")
+    fleet.texts["playbooks/p.yaml"] = "nonsense: true\n"
+    fleet.machines["n3"] = machine("n3", 1)
+    found = compared(fleet)
+    assert standings(found.found) == {"n1": "not-compared", "n2": "not-compared", "n3": "replaced"}
+    made = plan_newcomers(fleet, found, "", "")
+    assert made.planned is not None
+    assert set(made.planned.plan.nodes) == {"n3"}
+    assert plan_newcomers(fleet, found, "", "n3").planned is not None
+    with pytest.raises(InputError):
+        plan_newcomers(fleet, found, "", "n1")
+
+
+def test_a_machine_that_replaced_another_and_has_the_settings_is_told_and_has_not_drifted(tmp_path: Path) -> None:
+    fleet = owning(tmp_path, *THREE)
+    before, fleet.machines["n2"] = fleet.machines["n2"], machine("n2", 1)
+    fleet.machines["n2"].files |= before.files
+    verified, found = compare_owned(fleet, CLUSTER, "")
+    assert found is not None
+    assert standings(found.found) == {"n1": "as-wanted", "n2": "replaced", "n3": "as-wanted"}
+    assert found.found.lacking == ()
+    assert verified.exit_code == 0, verified
+    assert "replaced (same name, another machine-id): 1 node n2: has them" in said(fleet)
+    fleet.machines["n2"] = machine("n2", 2)
+    verified, found = compare_owned(fleet, CLUSTER, "")
+    assert found is not None
+    assert (found.found.lacking, verified.exit_code) == (("n2",), 10)
 
 
 def test_a_field_that_newer_kubelets_do_not_have_is_not_compared_there(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rollout.cli.main import run
 from rollout.composition.wiring import Session
 from rollout.errors import StateError
 from rollout.features.own import command as owned
-from rollout.features.own.asking import compare_owned, end_rolled_back, note_comparison
+from rollout.features.own.asking import compare_owned, note_comparison
 from tests.app.call import CLUSTER, FakeOperator
 from tests.app.site import SMALL
 from tests.features.own.kubelets import Fleet, owning
@@ -78,6 +78,16 @@ def test_who_may_only_read_the_journal_reads_the_comparison_too(
     assert len(fleet.notes()) == len(notes)
 
 
+def test_nodes_and_a_playbook_that_were_chosen_are_named_if_none_of_them_is_to_be_planned(
+    fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert owned.newcomers_planned(cast("Session", fleet), CLUSTER, "", "n[1-2]") is None
+    assert "no node of c within n[1-2] that a run has never changed lacks an owned setting\n" in capsys.readouterr().out
+    assert owned.newcomers_planned(cast("Session", fleet), CLUSTER, "q", "") is None
+    out = capsys.readouterr().out
+    assert "no node of c that a run has never changed lacks an owned setting of playbook q\n" in out
+
+
 @pytest.mark.process
 def test_the_first_page_tells_it_and_marks_it_as_bad(fleet: Fleet, tmp_path: Path) -> None:
     with serving(tmp_path) as page:
@@ -89,5 +99,4 @@ def test_the_first_page_tells_it_and_marks_it_as_bad(fleet: Fleet, tmp_path: Pat
         compared(fleet)
         assert "<p>owned settings of c (run r1): 3 nodes as wanted; as" in page.ask("/").text
         revert_run(fleet, FakeOperator(), "r1", "", SMALL.limits, force=False)
-        end_rolled_back(fleet, CLUSTER)
         assert "<p>owned settings" not in page.ask("/").text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.presentation.freeze_text import noted
 from rollout.core.presentation.headline import MOST_SETTINGS
-from rollout.core.presentation.owned_text import owned_lines, owned_noted
+from rollout.core.presentation.owned_text import OwnedNoted, owned_lines
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.live_page import frozen_banner
 from rollout.core.presentation.pages.markup import Html, copied, linked, moment, raw, tag
@@ -68,6 +69,11 @@ def index_head(place: str) -> str:
 Notes = Mapping[str, Sequence[tuple[float, str, str]]]
 """Cluster → what operators did without a run: seconds since the epoch, the operator, the text; the oldest first."""
 
+Owned = Mapping[str, OwnedNoted | None]
+"""Cluster → its owned settings with the last comparison."""
+
+NOTHING_OWNED: Owned = MappingProxyType({})
+
 
 def index_body(
     runs: Sequence[ListedRun],
@@ -76,13 +82,14 @@ def index_body(
     plans: Sequence[WaitingPlan] = (),
     chosen: ChosenRuns = EVERY_RUN,
     now: float = 0.0,
+    owned: Owned = NOTHING_OWNED,
 ) -> str:
     """The rest of the document. ``plans``: those that wait for people. ``now``: seconds since the epoch."""
     if not runs:
         return raw(_waits(plans), _how_to_begin(place), END)
     clusters = tuple(dict.fromkeys(run.cluster for run in runs))
     above = [
-        raw(frozen_banner(name, noted(notes.get(name, ()))), *_owned(name, notes.get(name, ()))) for name in clusters
+        raw(frozen_banner(name, noted(notes.get(name, ()))), *_owned(name, owned.get(name))) for name in clusters
     ]
     below = [_below(name, notes.get(name, ())) for name in clusters]
     return raw(_waits(plans), *above, _form(clusters, chosen), _table(runs, chosen, now), *below, END)
@@ -200,9 +207,8 @@ def _state(run: ListedRun, known: Mapping[str, str]) -> list[Html]:
     return [*parts, *(raw(tag("br"), linked(text, ways)) for text in texts)]
 
 
-def _owned(name: str, notes: Sequence[tuple[float, str, str]]) -> list[Html]:
+def _owned(name: str, owned: OwnedNoted | None) -> list[Html]:
     """What the last comparison with the owned settings found; nothing if no setting is owned."""
-    owned = owned_noted((at, text) for at, _, text in notes)
     lacks = owned is not None and owned.compared is not None and owned.compared.lacking > 0
     return [tag("p", line.strip(), class_="bad" if lacks else None) for line in owned_lines(name, owned)]
 
