@@ -19,6 +19,7 @@ from rollout.core.presentation.past_run import PastRun, past_run_lines
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import afterwards_lines, since_lines, summary_lines
 from rollout.core.presentation.waiting_plans import waiting_plan_lines
+from rollout.core.run.state import Goal
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted
 from rollout.errors import UsageError
@@ -73,4 +74,5 @@ def status_lines(status: RunStatus) -> Iterator[str]:
     yield f"  journal: {counted(journal.events, 'event')}, head {journal.head}"
     for word, headers in (("later", status.later), ("earlier", status.earlier)):
         for header in headers:
-            yield f"  {word}: {header.run} {header.goal} {header.cluster} by {header.who}"
+            what = "rollback" if header.goal == Goal.REVERT else "run"
+            yield f"  {word}: {what} {header.run} on {header.cluster} by {header.who}"

@@ -174,5 +174,5 @@ def test_the_run_shows_what_a_rollback_of_another_version_reverted(
     said = told(capsys, "status", RUN)
     line = f"  since then run {LATER} rolled it back on 2 nodes tess-node-[0001-0002]"
     assert (line in said) == bool(reverted)
-    assert f"  later: {LATER} revert rno by ann@ops\n" in said
+    assert f"  later: rollback {LATER} on rno by ann@ops\n" in said
     assert told(capsys, "status", LATER).startswith(f"rollback {LATER} on rno: halted")

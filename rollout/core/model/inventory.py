@@ -51,6 +51,10 @@ def role_of(labels: Mapping[str, str]) -> Role:
     return Role.WORKER
 
 
+NO_RACK = "none"
+"""The rack and the zone of nodes in an inventory without racks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One machine. ``address`` is passed to SSH (``ssh_config`` may map it further); ``user``, ``port`` and ``sudo`` may

@@ -25,7 +25,7 @@ from hashlib import sha256
 
 from rollout.core.model.areas import AreaKind
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.inventory import Endpoints, Inventory, Level, Node
+from rollout.core.model.inventory import NO_RACK, Endpoints, Inventory, Level, Node
 from rollout.core.model.regions import region_of_zone
 from rollout.core.model.settings import Setting
 from rollout.core.model.ways_in import Become
@@ -126,7 +126,6 @@ _Sections = Mapping[AreaKind, Mapping[str, list[str]]]
 """What an inventory writes of each kind: the nodes of a rack, the racks of a zone."""
 _Areas = Mapping[AreaKind, Mapping[str, str]]
 """The name of each node's area of a kind, for nodes in one."""
-NO_RACK = "none"  # the rack and zone of nodes in an inventory without racks
 
 
 def load_inventory(text: str, file: str) -> Inventory:

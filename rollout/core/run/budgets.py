@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.inventory import NO_RACK
 from rollout.core.model.playbook import Budget, Cause, Scope
 from rollout.core.run.facts import CHARGES, Count, NodeList, wrong
 from rollout.core.run.layout import FLEET, place_of
@@ -37,14 +38,19 @@ def scope_members(order: Order, scope: Scope, wave: int) -> Mapping[str, tuple[s
     return {rack: tuple(names) for rack, names in racks.items()}
 
 
-def place_words(scope: Scope, name: str) -> str:
-    """A place that a budget applies to, for messages."""
+def _place_words(scope: Scope, name: str) -> str:
+    """A place that a budget applies to, in a run's reason to halt: a replay of the journal must give the same words."""
     if scope is Scope.RACK:
-        return rack_words(name)
+        return _rack(name)
     return "the fleet" if scope is Scope.FLEET else f"wave {name!r}"
 
 
 def rack_words(rack: str) -> str:
+    """A rack, for people. Without racks in the inventory, the limits and budgets of a rack apply to all nodes together."""
+    return "the fleet (one rack)" if rack == NO_RACK else _rack(rack)
+
+
+def _rack(rack: str) -> str:
     """``rack 12``; ``rack12`` is not given the word rack twice."""
     return rack if rack.startswith("rack") else f"rack {rack}"
 
@@ -76,11 +82,12 @@ class Distance:
     @property
     def place(self) -> str:
         """The place that the budget applies to."""
-        return printable(place_words(self.scope, self.name), 60)
+        words = rack_words(self.name) if self.scope is Scope.RACK else _place_words(self.scope, self.name)
+        return printable(words, 60)
 
     def __str__(self) -> str:
         causes = ", ".join(sorted(self.budget.causes))
-        words = f"{self.wrong} of {self.total} nodes of {place_words(self.scope, self.name)} failed ({causes})"
+        words = f"{self.wrong} of {self.total} nodes of {_place_words(self.scope, self.name)} failed ({causes})"
         return f"{words}; its budget is {self.limit} ({self.budget.share})"
 
 

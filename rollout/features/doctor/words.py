@@ -174,7 +174,9 @@ def _sum(document: DoctorDocument) -> str:
     if document.read and not reached:
         return "no node could be logged in to: check the network, VPN or bastion of this machine, then the fixes above"
     if is_well(document.parts):
-        return f"every check passes: {counted(len(document.read), 'node')}"
+        unset = ", ".join(check for part in document.parts if part.reference == NOT_SET for check in part.checks)
+        passed = "every check of the nodes passes" if unset else "every check passes"
+        return f"{passed}: {counted(len(document.read), 'node')}{unset and f'; not checked: {unset}'}"
     others = sum(not _passed(part) and not part.nodes and part.reference != NOT_SET for part in document.parts)
     rest = f", {counted(others, 'back end')} with a failed check" if others else ""
     return f"{counted(len(document.read) - len(bad), 'node')} without trouble, {len(bad)} with a failed or unknown check{rest}"

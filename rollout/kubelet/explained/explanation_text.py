@@ -86,7 +86,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
         first = (
             f"since 1.{explanation.since}"
             if explanation.since and explanation.since > _OLDEST
-            else f"since before 1.{_OLDEST + 1}"
+            else f"since 1.{_OLDEST} or before"
         )
         yield f"  {first}{f', removed: {explanation.gone}' if explanation.gone else ''}"
     if explanation.here:

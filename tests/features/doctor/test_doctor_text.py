@@ -104,6 +104,7 @@ def test_a_back_end_that_is_not_set_is_no_trouble_and_one_that_fails_is() -> Non
     made = document([*results("n0001"), *unset])
     assert made.ok
     assert any(line.startswith("unknown  API server, alerts") for line in doctor_lines(made))
+    assert doctor_lines(made)[-1] == "every check of the nodes passes: 1 node; not checked: API server, alerts"
     broken = DoctorResult(
         "", DoctorCheck.PROMETHEUS, Verdict.FAIL, "http://p: connection refused", "connection-refused"
     )

@@ -17,7 +17,7 @@ def test_a_field_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "registryPullQPS  field, int32",
         "  How many pulls a second may begin; 0: no limit.",
-        "  since before 1.21",
+        "  since 1.20 or before",
         "  known to kubelet 1.33",
         "  default: 5",
         "  home: a field of the --config file (and of drop-ins where --config-dir is set)",

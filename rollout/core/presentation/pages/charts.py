@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from rollout.core.model.inventory import NO_RACK
 from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, Idle, clock, picture, raw, tag
 from rollout.core.presentation.pages.story import Story, StorySpan, WaveSample
 from rollout.core.presentation.summary_text import counts_text
+from rollout.core.run.budgets import rack_words
 from rollout.core.run.state import NodeRecord, Phase
 from rollout.core.run.state import NodeState as S
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -57,10 +59,11 @@ def _rack(story: Story, rack: str, names: list[str]) -> Html:
         for at, name in enumerate(sorted(names))
     )
     wrong = " bad" if any(nodes[name].cause is not None for name in names) else ""
-    label = f"{rack}: {counts_text(counts)}"
+    name = rack_words(rack) if rack == NO_RACK else rack
+    label = f"{name}: {counts_text(counts)}"
     return tag(
         "figure",
-        tag("figcaption", tag("b", printable(rack, 40)), " ", tag("span", counts_text(counts))),
+        tag("figcaption", tag("b", printable(name, 40)), " ", tag("span", counts_text(counts))),
         tag("svg", squares, view_box=f"0 0 {width} {height}", width=width, height=height, role="img", aria_label=label),
         class_=f"rack{wrong}",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rollout.core.model.inventory import NO_RACK
 from rollout.core.model.plan import Plan
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.last_logs import log_command, log_lines
@@ -34,8 +35,8 @@ def node_body(story: Story, name: str, answers: Sequence[Answered]) -> str:
     facts = [
         ("state", f"{record.state}{', pending recovery' if record.owed else ''}"),
         ("evidence", _evidence(record.message, record.reference)),
-        ("rack", node.rack),
-        ("zone", node.zone),
+        ("rack", "" if node.rack == NO_RACK else node.rack),
+        ("zone", "" if node.zone == NO_RACK else node.zone),
         ("wave", wave),
         ("charged to the budgets as", str(record.cause or "")),
         ("transaction", story.state.transaction(name)),

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.inventory import NO_RACK, Inventory, Node
 from rollout.core.reading.found_nodes import FoundNode
-from rollout.core.reading.inventory_file import NO_RACK, load_inventory
+from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.text.nodesets import NodesetError, expand, fold
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Entry, Item, read_yaml

@@ -68,7 +68,7 @@ class DaskEngine:
         return DaskScheduler(self.scheduler, CertificateFiles(self.certificates) if self.certificates else None)
 
     def _checked(self, scheduler: Scheduler, access: NodeAccess) -> tuple[str, ...]:
-        from rollout.core.reading.inventory_file import NO_RACK
+        from rollout.core.model.inventory import NO_RACK
         from rollout.features.regions.client.workers import RegionWorkers, served_zones
 
         workers = RegionWorkers(scheduler).connected()
