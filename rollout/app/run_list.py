@@ -34,7 +34,7 @@ def listed_runs(
 ) -> Iterator[ListedRun]:
     """The newest first; ``cluster`` ``""``: of every cluster.
 
-    ``replayed``: from elsewhere than the journal. ``changes``: what runs change, as far as it was read before.
+    ``replayed``: from elsewhere than the journal. ``changes``: what ended runs change, as far as it was read before.
     """
     replayed = replayed or partial(replay_if_readable, journal)
     changes = {} if changes is None else changes
@@ -52,8 +52,9 @@ def listed_runs(
         state = replayed(header.run) if summary is None else None
         if state is not None and not alive and state.phase is Phase.ENDED:
             summary = run_summary(state)
-        if header.run not in changes:
-            changes[header.run] = change_of(journal, journal.header(header.run))
+        change = changes.get(header.run) or change_of(journal, journal.header(header.run))
+        if summary is not None:  # what a rollback reverts stands fast only at its end
+            changes[header.run] = change
         newer = newer_runs(above.get(header.run, {}))
         back = rolled_back(history[header.cluster].rolled_back(header.run, later.get(header.run, {})))
         progress = _progress(header.goal, summary, state)
@@ -61,7 +62,7 @@ def listed_runs(
             back = rolled_back(_config_map_restored(journal, header.run))
         pending = _pending(journal, header.run, summary)
         yield ListedRun(
-            change=changes[header.run],
+            change=change,
             progress=progress,
             run=header.run,
             cluster=header.cluster,

@@ -84,11 +84,12 @@ def _replayed(journal: PastRuns, run: str, now: float) -> Replayed:
     return Replayed(state, afterwards(journal, state, now))
 
 
-def headline(status: RunStatus, state: RunState) -> Headline:
-    header, counts = status.header, Counter(record.state.value for record in state.nodes.values())
-    ended = state.now if state.phase is Phase.ENDED else None
+def headline(status: RunStatus, run: Replayed) -> Headline:
+    header, counts = status.header, Counter(record.state.value for record in run.state.nodes.values())
+    ended = run.state.now if run.state.phase is Phase.ENDED else None
+    now = status.at if run.after.controller.alive else None
     nodes = nodes_done(header.goal, counts)
-    return Headline(status.change, header.goal, nodes, header.who, header.reason, header.at, ended, status.at)
+    return Headline(status.change, header.goal, nodes, header.who, header.reason, header.at, ended, now)
 
 
 # The same for programs.
@@ -124,7 +125,7 @@ def status_document(status: RunStatus) -> StatusDocument | PastRunDocument:
     if isinstance(status.run, PastRun):
         return past_run_document(status.run, status.recorded)
     summary = summarize(status.run.state)
-    head = headline(status, status.run.state)
+    head = headline(status, status.run)
     return StatusDocument(
         change=head.change,
         progress=head.nodes,

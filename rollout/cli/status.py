@@ -63,7 +63,7 @@ def status_lines(status: RunStatus) -> Iterator[str]:
         yield from past_run_lines(status.run)
     else:
         summary = summarize(status.run.state)
-        first = (*headline_lines(headline(status, status.run.state)), *since_lines(status.run.after.rolled_back))
+        first = (*headline_lines(headline(status, status.run)), *since_lines(status.run.after.rolled_back))
         yield from summary_lines(summary, status.run.after, first)
         yield from afterwards_lines(summary, status.run.after)
     cluster, journal = status.header.cluster, status.recorded.journal

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.controllers import PATIENCE, until
+from tests.growing import GrowingFleet, Machine
 from tests.story.conftest import Site, served
 from tests.story.test_faults import policy
 from tests.story.test_owned import APPLY, joins
@@ -23,50 +24,22 @@ STEPS = 8
 
 
 @dataclass
-class Machine:
-    """``number``: which machine has the name now; ``changed``: the one that a run changed last (``None``: none)."""
-
-    number: int = 0
-    is_new: bool = False
-    changed: int | None = None
-    listed: bool = False
-
-    @property
-    def standing(self) -> str:
-        if not self.listed:
-            return "gone" if self.changed is not None else ""
-        if self.is_new:
-            return "as-wanted"
-        if self.changed is None:
-            return "never-changed"
-        return "drifted" if self.changed == self.number else "replaced"
-
-    @property
-    def is_newcomer(self) -> bool:
-        return self.standing in ("never-changed", "replaced")
-
-    def apply(self) -> None:
-        self.is_new, self.changed = True, self.number
-
-
-@dataclass
-class Walk:
+class Walk(GrowingFleet):
     site: Site
-    fleet: dict[str, Machine] = field(default_factory=lambda: {name: Machine() for name in POOL})
+    model: dict[str, Machine] = field(default_factory=lambda: {name: Machine() for name in POOL})
+
+    least = 2
 
     def __post_init__(self) -> None:
         self.old = {name: {file: (self.site.node(name) / file).read_bytes() for file in FILES} for name in POOL}
 
-    def listed(self) -> list[str]:
-        return [name for name, machine in self.fleet.items() if machine.listed]
-
     def list(self, name: str, *, listed: bool) -> None:
-        self.fleet[name].listed = listed
+        self.model[name].listed = listed
         joins(self.site, *self.listed())
 
     def replace(self, name: str) -> None:
         """Another machine with the old files comes under the same name."""
-        machine, node = self.fleet[name], self.site.node(name)
+        machine, node = self.model[name], self.site.node(name)
         for file, content in self.old[name].items():
             (node / file).write_bytes(content)
         shutil.rmtree(node / "var/lib/rollout", ignore_errors=True)
@@ -79,11 +52,11 @@ class Walk:
         """Somebody restores an old value by hand."""
         file = self.site.node(name) / FILES[0]
         file.write_text(file.read_text().replace("serializeImagePulls: false", "serializeImagePulls: true"))
-        self.fleet[name].is_new = False
+        self.model[name].is_new = False
 
     def newcomers(self) -> None:
         done = self.site.rollout("plan", "--cluster", "small", "--newcomers", "--out", "new.json")
-        those = [machine for machine in self.fleet.values() if machine.is_newcomer]
+        those = [machine for machine in self.model.values() if machine.is_newcomer]
         assert done.code == 0, done.all
         assert ("no node of small" in done.out) == (not those), done.all
         if those:
@@ -95,44 +68,18 @@ class Walk:
         """An ordinary run over all that differ."""
         done = self.site.rollout(*APPLY)
         assert done.code == 0, done.all
-        for machine in self.fleet.values():
+        for machine in self.model.values():
             if machine.listed and not machine.is_new:
                 machine.apply()
 
     def check(self, step: str) -> None:
         done = self.site.rollout("verify", "--cluster", "small", "-o", "json")
         told = {node["name"]: node["standing"] for node in done.json()["owned"]["nodes"]}
-        wanted = {name: machine.standing for name, machine in self.fleet.items() if machine.standing}
+        wanted = {name: machine.standing for name, machine in self.model.items() if machine.standing}
         assert told == wanted, f"{step}: {done.all}"
-        lacking = any(machine.listed and not machine.is_new for machine in self.fleet.values())
+        lacking = any(machine.listed and not machine.is_new for machine in self.model.values())
         # a changed file is drift of its own, also where the owned value is in force
         assert (done.code == 10) == lacking, f"{step}: {done.all}"
-
-    def step(self, draw: random.Random) -> str:
-        """One step that is possible now, by its name."""
-        out = [name for name, machine in self.fleet.items() if not machine.listed]
-        new = [name for name in self.listed() if self.fleet[name].is_new]
-        possible = [
-            *(("join", name) for name in out),
-            *(("leave", name) for name in self.listed() if len(self.listed()) > 2),
-            *(("replace", name) for name in POOL),
-            *(("edit", name) for name in new),
-            *[("newcomers", "")] * 4,
-            ("everything", ""),
-        ]
-        what, name = draw.choice(possible)
-        match what:
-            case "join" | "leave":
-                self.list(name, listed=what == "join")
-            case "replace":
-                self.replace(name)
-            case "edit":
-                self.edit(name)
-            case "newcomers":
-                self.newcomers()
-            case _:
-                self.everything()
-        return f"{what} {name}"
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def nodes_done(goal: str, counts: Mapping[str, int]) -> NodesDone:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """``ended`` ``None``: it has not. ``now``: seconds since the epoch."""
+    """``ended`` ``None``: it has not. ``now``: seconds since the epoch; ``None``: no controller works on it."""
 
     change: WhatChanged
     goal: str
@@ -116,17 +116,18 @@ class Headline:
     reason: str
     began: float
     ended: float | None
-    now: float
+    now: float | None
 
     @property
     def took(self) -> str:
-        if self.ended is None:
-            return f"{seconds_text(max(0.0, self.now - self.began))} so far"
-        return f"took {seconds_text(max(0.0, self.ended - self.began))}"
+        """``""``: nobody works on it, so no time runs."""
+        if self.ended is not None:
+            return f"took {seconds_text(max(0.0, self.ended - self.began))}"
+        return "" if self.now is None else f"{seconds_text(max(0.0, self.now - self.began))} so far"
 
 
 def headline_lines(head: Headline) -> Iterator[str]:
     """What changes, on how many nodes, since when, the operator and the reason."""
     yield f"  changes: {head.change}"
-    yield f"  nodes: {head.nodes.words(head.goal)}; began {wall(head.began)}, {head.took}"
+    yield f"  nodes: {head.nodes.words(head.goal)}; began {wall(head.began)}{head.took and f', {head.took}'}"
     yield f"  by {printable(head.who)}: {printable(head.reason, 300) or 'no reason was given'}"

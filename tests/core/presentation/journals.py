@@ -150,3 +150,16 @@ def stopped(when: Callable[[RunState], bool]) -> tuple[Plan, Told]:
     play = play_of(plan)
     play.run(until=when)
     return plan, play
+
+
+@cache
+def done_story() -> Story:
+    plan, play = done()
+    return story_of(play, plan)
+
+
+@cache
+def story_under_way() -> Story:
+    """In its third wave."""
+    plan, play = stopped(lambda state: state.wave == 2)
+    return story_of(play, plan)

@@ -13,6 +13,7 @@ from rollout.core.presentation.headline import ChangedSetting, WhatChanged
 from rollout.core.presentation.pages.first_screen import wave_progress
 from rollout.core.presentation.pages.index_page import ChosenRuns, index_body
 from rollout.core.presentation.pages.live_page import now_parts, waiting
+from rollout.core.presentation.pages.markup import copied
 from rollout.core.presentation.pages.parts import story_parts
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.remaining import wave_ends
@@ -20,7 +21,7 @@ from rollout.core.presentation.run_list import RunStanding
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance, RolledBack
 from rollout.core.run.state import Ending, Halt, Pause
 from tests.core.presentation import journals
-from tests.core.presentation.journals import BEGAN, story_of
+from tests.core.presentation.journals import BEGAN, done_story, story_of, story_under_way
 from tests.core.presentation.listed import listed
 
 DEAD = Afterwards(controller=Attendance(alive=False, host="desk", silent=41.0))
@@ -29,18 +30,6 @@ DEAD = Afterwards(controller=Attendance(alive=False, host="desk", silent=41.0))
 @cache
 def halted() -> Story:
     plan, play = journals.halted(240)
-    return story_of(play, plan)
-
-
-@cache
-def under_way() -> Story:
-    plan, play = journals.stopped(lambda state: state.wave == 2)
-    return story_of(play, plan)
-
-
-@cache
-def done() -> Story:
-    plan, play = journals.done()
     return story_of(play, plan)
 
 
@@ -57,13 +46,13 @@ HALTING = {"halt": Halt(Ending.HALTED, "budget-spent", "2 of 60 nodes of rack04 
     ("story", "after", "title", "mood"),
     [
         (halted(), NOTHING_SINCE, "HALTED – rno: 2 of 239 nodes of the fleet failed", Mood.BAD),
-        (under_way(), NOTHING_SINCE, "RUNNING – rno: wave 25 %, 7 of 119 nodes confirmed", Mood.PLAIN),
-        (under_way(), DEAD, "NO CONTROLLER – rno: wave 25 %, 7 of 119 nodes confirmed", Mood.BAD),
-        (with_state(under_way(), **PAUSED), NOTHING_SINCE, "PAUSED – rno: paused by ann@ops: lunch", Mood.WARN),
-        (with_state(under_way(), **HELD), NOTHING_SINCE, "ON HOLD – rno: it holds after wave canary", Mood.WARN),
-        (with_state(under_way(), **HALTING), NOTHING_SINCE, "HALTING – rno: 2 of 60 nodes of rack04", Mood.BAD),
-        (done(), Afterwards(rolled_back={"r2": ("a", "b")}, is_rolled_back=True), "ROLLED BACK – rno: 2 nodes by run r2", Mood.PLAIN),
-        (done(), NOTHING_SINCE, "DONE, NOT ON EVERY NODE – rno: 119 of 119 nodes confirmed, 1 not in the run", Mood.WARN),
+        (story_under_way(), NOTHING_SINCE, "RUNNING – rno: wave 25 %, 7 of 119 nodes confirmed", Mood.PLAIN),
+        (story_under_way(), DEAD, "NO CONTROLLER – rno: wave 25 %, 7 of 119 nodes confirmed", Mood.BAD),
+        (with_state(story_under_way(), **PAUSED), NOTHING_SINCE, "PAUSED – rno: paused by ann@ops: lunch", Mood.WARN),
+        (with_state(story_under_way(), **HELD), NOTHING_SINCE, "ON HOLD – rno: it holds after wave canary", Mood.WARN),
+        (with_state(story_under_way(), **HALTING), NOTHING_SINCE, "HALTING – rno: 2 of 60 nodes of rack04", Mood.BAD),
+        (done_story(), Afterwards(rolled_back={"r2": ("a", "b")}, is_rolled_back=True), "ROLLED BACK – rno: 2 nodes by run r2", Mood.PLAIN),
+        (done_story(), NOTHING_SINCE, "DONE, NOT ON EVERY NODE – rno: 119 of 119 nodes confirmed, 1 not in the run", Mood.WARN),
     ],
 )  # fmt: skip
 def test_the_title_has_the_state_and_its_reason(story: Story, after: Afterwards, title: str, mood: Mood) -> None:
@@ -86,17 +75,20 @@ def commands(story: Story, after: Afterwards = NOTHING_SINCE) -> list[str]:
 
 
 def test_only_commands_that_can_be_used_now_are_shown() -> None:
-    assert commands(under_way()) == ["watch", "pause", "abort"], "its controller lives: no resume"
-    assert commands(with_state(under_way(), **PAUSED)) == ["continue", "abort"]
-    assert commands(with_state(under_way(), **HALTING)) == ["watch"]
-    assert commands(under_way(), DEAD) == ["resume", "rollback"]
+    assert commands(story_under_way()) == ["watch", "pause", "abort"], "its controller lives: no resume"
+    assert commands(with_state(story_under_way(), **PAUSED)) == ["continue", "abort"]
+    assert commands(with_state(story_under_way(), **HALTING)) == ["watch"]
+    assert commands(story_under_way(), DEAD) == ["resume", "rollback"]
     assert commands(halted()) == ["resume", "plan", "rollback"]
     assert commands(halted(), replace(NOTHING_SINCE, followed_by="r9", may_undo=False)) == ["plan"]
 
 
 def test_each_command_has_a_button_that_copies_it() -> None:
-    shown = now_parts(halted(), NOTHING_SINCE, halted().ended)["waits"]
+    shown = now_parts(halted(), replace(NOTHING_SINCE, playbook="image-pulls"), halted().ended)["waits"]
     assert shown.count('class="copy"') == shown.count("<code") == 3
+    without_playbook = now_parts(halted(), NOTHING_SINCE, halted().ended)["waits"]
+    assert "--playbook NAME" in without_playbook
+    assert without_playbook.count('class="copy"') == 2
 
 
 def test_what_changes_has_old_and_new_values_and_the_diff() -> None:
@@ -116,16 +108,16 @@ def test_failed_nodes_have_the_last_line_of_their_kubelet_or_the_command_that_re
     failed = story_parts(with_state(halted(), nodes=nodes))["failed"]
     assert "last line &lt;of the log&gt;" in failed
     assert "first line" not in failed
-    assert story_parts(done())["failed"] == "<p>No node failed.</p>"
+    assert story_parts(done_story())["failed"] == "<p>No node failed.</p>"
 
 
 def test_waves_have_an_expected_end_only_where_one_can_be_known() -> None:
-    story = under_way()
+    story = story_under_way()
     ends = wave_ends(story.state, story.ended)
     assert list(ends) == list(range(story.state.wave, len(story.past.order.waves)))
     assert list(ends.values()) == sorted(ends.values())
     assert "expected end" in wave_progress(story, NOTHING_SINCE, story.ended)
-    for other in (halted(), done(), with_state(story, **PAUSED), with_state(story, **HALTING)):
+    for other in (halted(), done_story(), with_state(story, **PAUSED), with_state(story, **HALTING)):
         assert "expected end" not in wave_progress(other, NOTHING_SINCE, other.ended)
     assert "expected end" not in wave_progress(story, DEAD, story.ended), "nobody works on it"
     held = tuple(replace(wave, hold=at == 3) for at, wave in enumerate(story.past.order.waves))
@@ -135,7 +127,7 @@ def test_waves_have_an_expected_end_only_where_one_can_be_known() -> None:
 
 def test_the_run_that_rolled_it_back_is_a_link() -> None:
     after = Afterwards(rolled_back={"r2": ("tess-node-0001",)}, is_rolled_back=True)
-    now = now_parts(done(), after, done().ended)["now"]
+    now = now_parts(done_story(), after, done_story().ended)["now"]
     assert '<a href="../runs/r2">r2</a>' in now
     assert "↩ Rolled back" in now
     assert "banner good" not in now
@@ -184,3 +176,18 @@ def test_the_list_has_a_row_with_columns_for_each_run_and_a_filter_in_the_addres
 def test_only_a_run_that_is_done_everywhere_and_in_force_has_a_tick(changes: dict[str, object], sign: str) -> None:
     text = index_body([listed(**changes)], "here", {}, (), ChosenRuns(), BEGAN)
     assert f'<span class="word">{sign} ' in text
+
+
+@pytest.mark.parametrize(
+    ("command", "has_button"),
+    [
+        ("rollout resume r1", True),
+        ("rollout cluster unlock --cluster rno --reason …", False),
+        ("rollout status --state DIR r1", False),
+        ("rollout approve rno.plan.json --key FILE", False),
+        (f"rollout plan --limit {','.join(f'n{at}x' for at in range(300))}", True),
+        (f"rollout plan --limit {'n' * 2_000}", False),
+    ],
+)
+def test_a_command_is_copied_only_if_it_is_whole(command: str, has_button: bool) -> None:
+    assert ("<button" in copied(command)) == has_button

@@ -16,6 +16,7 @@ from rollout.core.presentation.headline import (
     nodes_done,
     reverted_settings,
 )
+from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.run_list import RunFilter, RunStanding, run_lines, standing_at_work
 from rollout.core.presentation.summary_text import RolledBack
 from rollout.core.run.state import ClosedWindow, Pause
@@ -78,6 +79,18 @@ def test_the_first_lines_say_what_changes_where_how_long_who_and_why() -> None:
         "  nodes: 1 of 2 reverted; began 2026-11-20 16:00:00 UTC, 60 s so far",
         "  by ann@ops: no reason was given",
     ]
+
+
+def test_no_time_runs_where_no_controller_works_on_it() -> None:
+    head = Headline(CHANGE, "apply", NodesDone(1, 2), "ann@ops", "", BEGAN, None, None)
+    assert list(headline_lines(head))[1] == "  nodes: 1 of 2 confirmed; began 2026-11-20 16:00:00 UTC"
+
+
+def test_a_run_with_pending_nodes_is_not_rolled_back() -> None:
+    """A node that did not answer may still hold the change."""
+    back = (RolledBack("r2", "n[1-2]", 2),)
+    assert listed(rolled_back=back).standing == "halted, rolled back"
+    assert listed(rolled_back=back, pending_recovery=PendingNodes("n3")).standing == "halted, rolled back on 2 nodes"
 
 
 def test_done_are_confirmed_nodes_and_in_a_rollback_reverted_ones() -> None:

@@ -30,7 +30,7 @@ from rollout.core.run.events import Resumed
 from rollout.core.run.state import Goal, NodeState
 from tests.controllers import PATIENCE
 from tests.core.presentation import journals
-from tests.core.presentation.journals import story_of
+from tests.core.presentation.journals import done_story, story_of, story_under_way
 from tests.orders import in_state, make_order
 from tests.plays import confirmed_before
 
@@ -60,18 +60,6 @@ def gate_unknown() -> Story:
 
 
 @cache
-def done() -> Story:
-    plan, play = journals.done()
-    return story_of(play, plan)
-
-
-@cache
-def under_way() -> Story:
-    plan, play = journals.stopped(lambda state: state.wave == 2)
-    return story_of(play, plan)
-
-
-@cache
 def an_hour_later() -> Story:
     """Its first controller died: its part of the time line is too narrow for text."""
     plan, play = journals.stopped(lambda state: state.wave == 1)
@@ -97,8 +85,8 @@ ALL: list[Callable[[], Story]] = [
     halted,
     gate_failed,
     gate_unknown,
-    done,
-    under_way,
+    done_story,
+    story_under_way,
     an_hour_later,
     not_begun,
     rollback,
@@ -174,13 +162,13 @@ def test_events_after_the_run_are_shown_with_its_end() -> None:
         Attendance(alive=False, host="desk<b>", silent=41.2),
         (LeftSilence("s1", "", "canary", 2_000_000_060.0),),
     )
-    text = page(under_way(), dead)
+    text = page(story_under_way(), dead)
     assert "<p>no controller is at work on this run: the last heartbeat came 41 s ago from desk&lt;b&gt;</p>" in text
     assert "<p>alerts of wave canary stay silenced until 2033-05-18" in text
-    ended = page(done(), replace(dead, silences=(), rolled_back={"r9": ("a-1", "a-2")}))
+    ended = page(done_story(), replace(dead, silences=(), rolled_back={"r9": ("a-1", "a-2")}))
     assert "<p>since then run r9 rolled it back on 2 nodes a-[1-2]</p>" in ended
     assert "no controller" not in ended, "a run that has ended needs no controller"
-    assert "no controller" not in page(under_way()), "a controller works on it"
+    assert "no controller" not in page(story_under_way()), "a controller works on it"
 
 
 def test_markup_escapes_everything_that_is_not_markup() -> None:
@@ -234,7 +222,7 @@ STORIES = [
               "halted at 2:", "pulls time out", "image-pull-progress-deadline", "5 of 5 nodes reverted once", "used up"]),
     (gate_failed, ["gate 'pull errors': touched 0.31", "0.31 vs 0.0092", "FAIL", "revert: run"]),
     (gate_unknown, ["UNKNOWN", "Prometheus did not answer in 10 s"]),
-    (done, ["Done, but not everywhere (exit code 4)", "No node failed.", "rollout verify --cluster rno"]),
+    (done_story, ["Done, but not everywhere (exit code 4)", "No node failed.", "rollout verify --cluster rno"]),
     (rollback, ["Rollback of 20 nodes on test", "Done (exit code 0)", "20 reverted"]),
 ]  # fmt: skip
 
@@ -253,7 +241,7 @@ def test_an_error_on_the_console_would_be_seen(tmp_path: Path) -> None:
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed: the page is not looked at")
     with pytest.raises(AssertionError, match="CONSOLE"):
-        look(tmp_path, page(done()).replace("</body>", "<script>1</script></body>"), "--dump-dom")
+        look(tmp_path, page(done_story()).replace("</body>", "<script>1</script></body>"), "--dump-dom")
 
 
 @pytest.mark.process
@@ -329,7 +317,7 @@ def test_every_colour_of_the_lanes_is_in_the_legend() -> None:
 
 
 def test_what_is_left_behind_has_its_command() -> None:
-    base = done()
+    base = done_story()
     name = next(iter(base.state.nodes))
     record = replace(base.state.nodes[name], leftovers=("/run/systemd/x.timer",))
     text = page(replace(base, state=replace(base.state, nodes={**base.state.nodes, name: record})))

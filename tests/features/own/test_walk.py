@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -17,21 +16,18 @@ from rollout.features.own.asking import OwnedComparison, compare_owned, plan_new
 from tests.app.call import CLUSTER
 from tests.app.test_planning import Reader
 from tests.features.own.kubelets import Fleet, apply_newcomers, machine, owning
+from tests.growing import GrowingFleet, Machine
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT
 from tests.sampling import dice, examples
-from tests.story.test_owned_walk import Machine
 
 POOL = tuple(f"n{at}" for at in range(1, 7))
 STEPS = 8
 
 
 @dataclass
-class Walk:
+class Walk(GrowingFleet):
     fleet: Fleet
     model: dict[str, Machine] = field(default_factory=lambda: {name: Machine() for name in POOL})
-
-    def listed(self) -> list[str]:
-        return [name for name, each in self.model.items() if each.listed]
 
     def list(self, name: str, *, listed: bool) -> None:
         self.model[name].listed = listed
@@ -73,32 +69,6 @@ class Walk:
         assert told == {name: each.standing for name, each in self.model.items() if each.standing}, step
         lacking = {name for name, each in self.model.items() if each.listed and not each.is_new}
         assert set(found.lacking) == lacking, step
-
-    def step(self, draw: Random) -> str:
-        """One step that is possible now, by its name."""
-        out = [name for name, each in self.model.items() if not each.listed]
-        new = [name for name in self.listed() if self.model[name].is_new]
-        possible = [
-            *(("join", name) for name in out),
-            *(("leave", name) for name in self.listed() if len(self.listed()) > 1),
-            *(("replace", name) for name in POOL),
-            *(("edit", name) for name in new),
-            *[("newcomers", "")] * 4,
-            ("everything", ""),
-        ]
-        what, name = draw.choice(possible)
-        match what:
-            case "join" | "leave":
-                self.list(name, listed=what == "join")
-            case "replace":
-                self.replace(name)
-            case "edit":
-                self.edit(name)
-            case "newcomers":
-                self.newcomers()
-            case _:
-                self.everything()
-        return f"{what} {name}"
 
 
 @pytest.mark.parametrize("number", range(examples(2)))

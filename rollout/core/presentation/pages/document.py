@@ -143,7 +143,10 @@ LONGEST = 300
 
 def report_lines(story: Story, after: Afterwards = NOTHING_SINCE) -> Iterator[str]:
     """The summary, then what happened, the gates' results, how far budgets were used, and what to do next."""
-    first = (*headline_lines(story.headline(after.now)), *since_lines(after.rolled_back))
+    first = (
+        *headline_lines(story.headline(after.now if after.controller.alive else None)),
+        *since_lines(after.rolled_back),
+    )
     yield from summary_lines(summarize(story.state), after, first)
     yield from (f"  {back}" for back in (taken_back(story),) if back)
     yield ""

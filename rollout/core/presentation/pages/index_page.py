@@ -88,9 +88,7 @@ def index_body(
     if not runs:
         return raw(_waits(plans), _how_to_begin(place), END)
     clusters = tuple(dict.fromkeys(run.cluster for run in runs))
-    above = [
-        raw(frozen_banner(name, noted(notes.get(name, ()))), *_owned(name, owned.get(name))) for name in clusters
-    ]
+    above = [raw(frozen_banner(name, noted(notes.get(name, ()))), *_owned(name, owned.get(name))) for name in clusters]
     below = [_below(name, notes.get(name, ())) for name in clusters]
     return raw(_waits(plans), *above, _form(clusters, chosen), _table(runs, chosen, now), *below, END)
 

@@ -95,6 +95,9 @@ def picture(height: float, label: str, *children: Html | Iterator[Html]) -> Html
 LONGEST = 2_000
 """The most characters of one text; more does not help a reader."""
 
+_TO_FILL_IN = re.compile(r"(?:^| )(?:…|DIR|FILE|NAME)(?= |$)")
+"""A word of a proposed command in the place of one that only its reader knows."""
+
 _VOID = frozenset({"meta", "br", "hr", "link", "input", "wbr"})
 _CASED = {"view_box": "viewBox", "preserve_aspect_ratio": "preserveAspectRatio"}
 
@@ -133,13 +136,13 @@ def moment(at: float) -> Html:
 
 
 def copied(command: str, before: str = "") -> Html:
-    """A command to type, with a button that copies it, unless it is too long to be shown whole. ``before``: a few words on it."""
+    """A command to type, with a button that copies it. ``before``: a few words on it.
+
+    Without the button where the command has a word to fill in, or is too long to be shown whole.
+    """
     words = tag("span", before, class_="dim") if before else ""
-    button = (
-        None
-        if len(printable(command, LONGEST + 1)) > LONGEST
-        else tag("button", "Copy", type="button", class_="copy", aria_label="Copy the command")
-    )
+    is_whole = len(printable(command, LONGEST + 1)) <= LONGEST and not _TO_FILL_IN.search(command)
+    button = tag("button", "Copy", type="button", class_="copy", aria_label="Copy the command") if is_whole else ""
     return tag("p", words, tag("code", command, class_="command"), button, class_="run-this")
 
 

@@ -133,12 +133,12 @@ class Story:
     def began(self) -> float:
         return self.past.at
 
-    def headline(self, now: float = 0.0) -> Headline:
-        """``now``: seconds since the epoch, of a run that goes on."""
+    def headline(self, now: float | None = None) -> Headline:
+        """``now``: seconds since the epoch, of a run that a controller works on."""
         past, counts = self.past, Counter(record.state.value for record in self.state.nodes.values())
         ended = self.ended if self.state.phase is Phase.ENDED else None
         nodes = nodes_done(past.order.goal, counts)
-        now = max(now, self.ended)
+        now = None if now is None else max(now, self.ended)
         return Headline(past.change, past.order.goal, nodes, past.who, past.reason, past.at, ended, now)
 
 

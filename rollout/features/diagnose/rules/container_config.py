@@ -102,7 +102,7 @@ _FORMS = (
 )  # fmt: skip
 _SYNC = re.compile(r'failed to "\w{4,40}" for "(?P<container>[\w.-]{1,253})" with (?P<reason>\w{4,60}): ')
 _ERROR = "Error: "
-_BEHIND = re.compile(r'"?[\],]*\s*$')
+_BEHIND = "], \t\r\n"
 
 
 def of_sync(plain: str, pod: str) -> Iterator[BareFact]:
@@ -111,7 +111,7 @@ def of_sync(plain: str, pod: str) -> Iterator[BareFact]:
     for at, match in enumerate(found):
         end = found[at + 1].start() if at + 1 < len(found) else len(plain)
         if match["reason"] == REASON:
-            error = _BEHIND.sub("", plain[match.end() : end][:LONGEST].rstrip(" ,")).removeprefix('"')
+            error = plain[match.end() : end][:LONGEST].rstrip(_BEHIND).removesuffix('"').removeprefix('"')
             yield unconfigured(pod, match["container"], error, "sync")
 
 

@@ -165,7 +165,7 @@ def _of_several_nodes(findings: Iterable[Finding], facts: Facts) -> Iterator[Fin
             several = (
                 f"has lines of {counted(len(names[files[0]]), 'node')}"
                 if len(names.get(files[0], ())) > 1
-                else f"has lines of several nodes, because those of process {pids[files[0]]} overlap in time"
+                else f"has lines of process {pids[files[0]]} that overlap in time, so it is of several nodes or repeats parts of a log"
             )
             told = f"of which node each of these lines is: {files[0]} {several}, and these do not name theirs"
             yield replace(

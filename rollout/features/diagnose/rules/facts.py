@@ -69,7 +69,7 @@ class Kind(StrEnum):
     UNMOUNTED = auto()  # of, unique, holder (its pod's uid): a volume that the kubelet unmounted
     STOP_ASKED = auto()  # id, grace, by (the scheme of its ids): the runtime was asked to stop a container
     WAIT_ENDED = auto()  # id, error: the runtime no longer waits for the end of a container
-    OVERLAP = auto()  # pid: one number of a process is of several nodes, by the times of its lines
+    OVERLAP = auto()  # pid: one number of a process has lines that overlap in time
     LAST = auto()  # the last line of a log, whatever it says: until then the log shows what has not happened
     PLEG = auto()  # elapsed, threshold
     CGROUP_V1 = auto()  # error

@@ -269,7 +269,7 @@ class LogReader:
             )
 
     def overlap(self) -> Fact | None:
-        """A line that shows that one number is of processes of several nodes.
+        """A line after which one number may be of processes of several nodes.
 
         A write-up repeats parts of one log. So the number has to be known of a node, or several processes began with it.
         """

@@ -361,7 +361,7 @@ def test_lines_of_one_process_that_overlap_in_time_are_of_several_nodes(first: s
         ("n-1",): Confidence.CERTAIN,
         (): Confidence.LIKELY,
     }
-    assert "those of process 1 overlap in time" in loops[()].fetch_next
+    assert "lines of process 1 that overlap in time" in loops[()].fetch_next
     (loop,) = found(lines(*log("n-1", (0, 20, 40)))).values()
     assert (loop.confidence, loop.nodes) == (Confidence.CERTAIN, ("n-1",))
     rotated = log("n-1", (40, 60)), log("", (0, 20))
