@@ -49,7 +49,7 @@ def test_a_run_that_changed_no_node_cannot_be_owned(tmp_path: Path) -> None:
 
 
 class WithoutEvents:
-    """A journal whose events must not be read."""
+    """A journal of which no events may be read."""
 
     def __init__(self, journal: PastRuns) -> None:
         self._journal = journal
