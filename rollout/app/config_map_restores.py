@@ -84,9 +84,8 @@ def _undone(past: Mapping[str, RunWithConfigMap | None], run: str) -> ConfigMapC
 
 def _restorer(past: Mapping[str, RunWithConfigMap | None], run: str, mine: ConfigMapChange) -> str:
     """The oldest later rollback that has restored it; ``""``: none."""
-    over = {
-        mine.after
-    }  # the texts of this run and of those that follow it: a rollback from there to another text restores both
+    # The texts of this run and of those that follow it: a rollback from there to another text restores both.
+    over = {mine.after}
     for later, each in reversed(tuple(past.items())[: list(past).index(run)]):
         if each is None or each.change is None or not _same_object(each.change, mine) or each.change.before not in over:
             continue
