@@ -24,6 +24,7 @@ from tests.bed.node import Node
 from tests.controllers import Done, Process, at_work, finished
 from tests.documents import as_printed
 from tests.places import ROOT
+from tests.story.conftest import reaches_nodes
 
 PLAYBOOK = """\
 name: pulls
@@ -57,7 +58,7 @@ class Fleet:
     nodes: tuple[Node, ...]
 
     def command(self, *words: str) -> list[str]:
-        way = ["--ssh-config", str(self.bed.ssh_config)] if words[0] not in ("check", "status") else []
+        way = ["--ssh-config", str(self.bed.ssh_config)] if reaches_nodes(*words) else []
         return [sys.executable, "-m", "rollout.cli", *words, *way]
 
     def rollout(self, *words: str, patience: float = PATIENCE) -> Done:

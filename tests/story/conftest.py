@@ -36,6 +36,11 @@ KEEP = ("status", "report", "own", "pause", "continue", "abort")
 """Commands that only read the journal."""
 
 
+def reaches_nodes(*words: str) -> bool:
+    """Whether this command has the options for reaching nodes."""
+    return words[0] in REACH and words[:2] != ("diagnose", "pod")
+
+
 INVENTORY = """\
 cluster: small
 apiServer: v1.23.17
@@ -84,9 +89,8 @@ class Site:
         return text.replace(f" --ssh-config {self.lab / 'ssh_config'}", "").replace(f" --state {self.state}", "")
 
     def command(self, *words: str) -> list[str]:
-        reaches_nodes = words[0] in REACH and words[:2] != ("diagnose", "pod")
-        way = ["--ssh-config", str(self.lab / "ssh_config")] if reaches_nodes else []
-        kept = ["--state", self.state] if reaches_nodes or words[0] in KEEP else []
+        way = ["--ssh-config", str(self.lab / "ssh_config")] if reaches_nodes(*words) else []
+        kept = ["--state", self.state] if reaches_nodes(*words) or words[0] in KEEP else []
         return [sys.executable, "-m", "rollout.cli", *words, *way, *kept]
 
     def apart(self, state: str) -> Site:
