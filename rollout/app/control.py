@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from rollout.app.call import CallPorts
+from rollout.app.call import CallPorts, Operator
 from rollout.app.chosen_run import chosen_run_at_work
 from rollout.app.following import Follower, attendance, is_at_work
 from rollout.app.freezes import check_not_frozen
@@ -41,11 +41,19 @@ class RequestStatus:
 
 
 def ask_run(
-    call: CallPorts, run: str, word: RequestWord, wait: Callable[[float], None], revert: str = ""
+    call: CallPorts,
+    run: str,
+    word: RequestWord,
+    wait: Callable[[float], None],
+    revert: str = "",
+    operator: Operator | None = None,
 ) -> RequestStatus:
-    """``ask`` of the run; ``run`` ``""``: of the one in progress."""
+    """``ask`` of the run; ``run`` ``""``: of the one in progress. ``operator``: confirms what starts more nodes."""
     journal = call.past()
     name = chosen_run_at_work(call, journal, run)
+    if operator is not None:
+        cluster = _possible(journal, name, word).state.order.cluster
+        operator.confirm(cluster, f"run {name} on {cluster} will start more nodes")
     return ask(journal, name, word, call.who, call.reason, revert, wait)
 
 
@@ -56,9 +64,7 @@ def ask(
 
     Whether it took effect is decided by the state that it met: others may have been handled right before and after it.
     """
-    follower = Follower(journal, run)
-    follower.catch_up()
-    _check(journal, follower.state, word)
+    follower = _possible(journal, run, word)
     number = journal.ask(run, word, who, reason, revert)
     waited, met = 0.0, None
     while met is None and waited < PATIENCE and follower.state.phase is not Phase.ENDED:
@@ -75,6 +81,14 @@ def ask(
         _too_late(state, word)
     _check_state(met, word)
     return RequestStatus(state, heard=True, undone=_undone(state, word))
+
+
+def _possible(journal: Journal, run: str, word: RequestWord) -> Follower:
+    """The run as it is now. Raises if no controller would do it."""
+    follower = Follower(journal, run)
+    follower.catch_up()
+    _check(journal, follower.state, word)
+    return follower
 
 
 def _met(follower: Follower, number: int) -> RunState | None:

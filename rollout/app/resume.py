@@ -21,7 +21,7 @@ from rollout.core.plans.receipt_history import highest_token
 from rollout.core.run.events import Request, RequestWord
 from rollout.core.run.state import Ending, Goal, Phase, RunState
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError
 
 
@@ -70,9 +70,9 @@ def recover_run(call: CallPorts, operator: Operator, run: str) -> RunResult | Cl
     except StateError as error:
         ended: ClaimsEnded | OnlyCordons | None = None
         if error.reference == "nothing-owed":
-            ended = _end_claims(call, journal, run)
+            ended = _end_claims(call, operator, journal, run)
         if error.reference == "not-done":
-            ended = _lift_cordons(call, journal, run)
+            ended = _lift_cordons(call, operator, journal, run)
         if ended is None:
             raise
         return ended
@@ -90,7 +90,7 @@ def _request_lines(waiting: Sequence[Request], heading: str) -> list[str]:
     return [f"{heading}: {printable(f'{each.word} by {each.who}: {each.reason}', 300)}" for each in waiting]
 
 
-def _end_claims(call: CallPorts, journal: Journal, run: str) -> ClaimsEnded | None:
+def _end_claims(call: CallPorts, operator: Operator, journal: Journal, run: str) -> ClaimsEnded | None:
     """End the claims that an ended run left on nodes. Changes nothing else there. ``None``: there are no claims."""
     state = replay(journal, run)
     inventory = call.inventory(state.order.cluster)
@@ -100,18 +100,22 @@ def _end_claims(call: CallPorts, journal: Journal, run: str) -> ClaimsEnded | No
         held = held_by(reports, run)
         if not held:
             return None
-        counter = max(highest_token(reports), highest_counter(journal, state.order.cluster)) + 1
+        cluster = state.order.cluster
+        operator.confirm(cluster, f"the claim of run {run} will end on {counted(len(held), 'node')} of {cluster}")
+        counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
         return ClaimsEnded(run, set_free(only(access, tuple(held)), nodes, held, {run}, run, counter))
 
 
-def _lift_cordons(call: CallPorts, journal: Journal, run: str) -> OnlyCordons | None:
+def _lift_cordons(call: CallPorts, operator: Operator, journal: Journal, run: str) -> OnlyCordons | None:
     """Lift the cordons of a run that ended, but not as done. ``None``: it left none, or has not ended."""
     state = replay(journal, run)
     cordoned = tuple(name for name, record in state.nodes.items() if record.cordoned)
     if state.phase is not Phase.ENDED or not cordoned:
         return None
-    inventory = call.inventory(state.order.cluster)
-    with leased(journal, state.order.cluster, run):  # a resumed run lifts them itself, and may drain again
+    cluster = state.order.cluster
+    inventory = call.inventory(cluster)
+    operator.confirm(cluster, f"{counted(len(cordoned), 'node')} of {cluster} will be uncordoned")
+    with leased(journal, cluster, run):  # a resumed run lifts them itself, and may drain again
         return OnlyCordons(state, call.lift_cordons_of(journal, inventory, state, cordoned))
 
 

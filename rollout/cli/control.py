@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import click
 
 from rollout.app.control import RequestStatus, ask_run
-from rollout.cli.options import reason_option, record_options
+from rollout.cli.options import reason_option, record_options, yes_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.cli.terminal import Terminal
 from rollout.composition.wiring import Session
 from rollout.core.model.playbook import RevertScope
 from rollout.core.run.events import RequestWord
@@ -47,14 +48,15 @@ def pause(session: Session, run: str) -> int:
 @registered("Continue after a pause, or after a wave that holds.", prints=(RequestDocument,))
 @click.command("continue")
 @run_argument
+@yes_option
 @reason_option
 @record_options
-def continue_(session: Session, run: str) -> int:
+def continue_(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
     """Continue after a pause, or promote after a wave that holds.
 
     Example: `rollout continue`
     """
-    asked = ask_run(session, run, RequestWord.CONTINUE, time.sleep)
+    asked = ask_run(session, run, RequestWord.CONTINUE, time.sleep, operator=Terminal(session, yes))
     return _told(session, RequestWord.CONTINUE, asked, "continues")
 
 

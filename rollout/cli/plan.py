@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 from functools import partial
@@ -13,6 +12,7 @@ import click
 
 from rollout.app.plan_file import preflight_text
 from rollout.app.planning import Planned, plan_cluster
+from rollout.cli.next_steps import say_next_steps
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import no_cluster, project_option
 from rollout.cli.proposals import say
@@ -20,7 +20,6 @@ from rollout.cli.registry import registered
 from rollout.composition.files import write_privately
 from rollout.composition.plan_files import plan_in, saved_fleet
 from rollout.composition.wiring import Session
-from rollout.core.model.conditions import of_kind
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec, snapshot_codec
@@ -31,7 +30,6 @@ from rollout.core.plans.plan_text import plan_text
 from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import UsageError
-from rollout.features.approvals.rules import ApprovalRule
 from rollout.features.own.command import newcomers_planned
 from rollout.kubelet import versions
 from rollout.kubelet.fields import known_minors
@@ -170,23 +168,7 @@ def _show(
     say(f"written: {printable(str(path), LONGEST_PATH)}")
     say(f"digest: {digest}")
     if made.has_work and not preflight.refused:
-        needs = _lacks(session, made, path)
-        for line in needs:
-            say(f"it still needs: {line}")
-        if needs:
-            say(f"another person approves it: rollout approve {shlex.quote(str(path))} --key FILE")
-        say(f"{'then ' if needs else ''}apply it: rollout apply {shlex.quote(str(path))}")
-
-
-def _lacks(session: Session, made: Plan, path: Path) -> tuple[str, ...]:
-    """What ``apply`` would refuse the plan for, if this person applied it now."""
-    rules = of_kind(made.conditions, ApprovalRule)
-    if not rules:
-        return ()
-    from rollout.features.approvals.client.waiting import missing_approvals  # noqa: PLC0415 - only for a plan that needs approvals
-
-    found = missing_approvals(session.files(), made, rules, path, session.logins)
-    return tuple(printable(problem.message, 400) for problem in found)
+        say_next_steps(session, made, path)
 
 
 def _shown_as_document(output: str, made: Plan, path: Path | str, digest: str) -> bool:

@@ -54,8 +54,8 @@ USUAL_ROUNDS = "5m"
 def watch(session: Session, run: str, late: bool, once: bool, every: str) -> int:  # noqa: FBT001 - click's flags
     """Follow a run as its own terminal shows it, and exit with its exit code.
 
-    Without RUN: the run in progress, or else the newest. On a terminal, keys pause, continue or abort the run after a
-    question, list its nodes or gates, or leave it.
+    Without RUN: the run in progress, or else the newest. On a terminal, keys pause or abort the run at once, continue it
+    after a question, list its nodes or gates, or leave it.
 
     With --late: measure the gates of a run again after its end, until the time `watchFor` of its playbook is over. As many
     failures in a row as `passes` of the playbook are late harm: a notice is sent, and with `onLateHarm: rollback` the run is
@@ -135,22 +135,23 @@ class WatchKeys:
             except EOFError:
                 self.left = True
                 return
+            alone = len(set(keys)) == 1
             for key in keys:
-                self._press(key)
-                if self._keyboard.asking is not None:
+                if self._press(key, alone=alone) or self._keyboard.asking is not None:
                     self._source.forget()  # what was typed before the question was shown does not answer it
                     break
 
-    def _press(self, key: str) -> None:
+    def _press(self, key: str, *, alone: bool) -> bool:
+        """Whether it sent a request."""
         if self._state is None:
-            return
-        found = pressed(self._keyboard, key, self._state)
+            return False
+        found = pressed(self._keyboard, key, self._state, alone=alone)
         self._keyboard, self.left = found.keyboard, found.leave
         self._display.show_keys(self._keyboard)
         if found.request is not None:
             self._keyboard = replace(self._keyboard, said=self._send(found.request))
             self._display.show_keys(self._keyboard)
-            self._source.forget()
+        return found.request is not None
 
     def _send(self, word: RequestWord) -> str:
         try:

@@ -39,7 +39,7 @@ STATES = (states.applying(), states.halted(), states.held(), states.paused())
 KEYBOARDS = (
     Keyboard(),
     Keyboard(panel=Panel.NODES, said="abort: the journal cannot be read: " + "a long reason " * 30),
-    *(Keyboard(panel=Panel.GATES, asking=word) for word in RequestWord),
+    Keyboard(panel=Panel.GATES, asking=RequestWord.CONTINUE),
 )
 
 

@@ -126,6 +126,14 @@ def test_claims_that_a_run_has_left_are_ended(tmp_path: Path) -> None:
     assert call.agents.nodes["n3"].claim == (2, "r1", "ended")
 
 
+def test_an_operator_who_declines_ends_no_claim(tmp_path: Path) -> None:
+    call, operator = FakeCall(tmp_path).applied(), FakeOperator(declines=True)
+    call.agents.nodes["n3"].claim = (1, "r1", "live")
+    with pytest.raises(UsageError):
+        recover_run(call, operator, "")
+    assert call.agents.nodes["n3"].claim == (1, "r1", "live")
+
+
 def test_a_claim_that_remains_is_no_success(tmp_path: Path) -> None:
     call = FakeCall(tmp_path).applied()
     call.agents.nodes["n3"].claim = (1, "r1", "live")

@@ -59,7 +59,7 @@ class Nameless:
         ("plan", "--cluster", "small", "--out", "p.json"),
         ("rollback", "--cluster", "small", "--emergency", "--yes"),
         ("cluster", "freeze", "--cluster", "small", "--reason", "why"),
-        ("exec", "n[1-3]", "uptime", "--cluster", "small"),
+        ("exec", "n[1-3]", "uptime", "--cluster", "small", "--yes"),
         ("diagnose", "--cluster", "small"),
         ("doctor", "--cluster", "small"),
     ],

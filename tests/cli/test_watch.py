@@ -29,6 +29,7 @@ from rollout.core.run.state import Phase
 from rollout.errors import StateError
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
+from tests.core.presentation import test_view as states
 from tests.web.serving import keep
 
 RUN = "r20261120-160000-ab12"
@@ -98,7 +99,7 @@ def begun(tmp_path: Path) -> Iterator[SqlJournal]:
 
 
 @pytest.mark.process
-def test_keys_list_gates_and_nodes_and_a_request_is_asked_back(begun: SqlJournal, tmp_path: Path) -> None:
+def test_keys_list_gates_and_nodes_and_pause_at_once(begun: SqlJournal, tmp_path: Path) -> None:
     with watching(tmp_path) as found:
         found.shows("p pause · a abort · n nodes · g gates · q leave")
         assert re.search(r"\d\d:\d\d:\d\d  wave \S+: passed", found.text), "the log has times"
@@ -106,20 +107,10 @@ def test_keys_list_gates_and_nodes_and_a_request_is_asked_back(begun: SqlJournal
         found.shows("PASS ")
         found.press("n")
         found.shows("tess-node-")
-        found.press("p")
-        found.shows(f"pause run {RUN} on ")
-        found.press("n")
-        found.shows("pause: nothing was done")
+        found.press("ay")  # pasted
+        found.shows("abort: not sent")
         assert begun.requests(RUN, 0) == ()
-        found.press("ay")  # pasted: no answer to a question that nobody has seen
-        found.shows(f"abort run {RUN} on ")
-        found.press("n")
-        found.shows("abort: nothing was done")
-        assert begun.requests(RUN, 0) == ()
-        del found.said[:]
         found.press("p")
-        found.shows(f"pause run {RUN} on ")
-        found.press("y")
         until(lambda: begun.requests(RUN, 0), PATIENCE, "the request")
         assert [each.word for each in begun.requests(RUN, 0)] == ["pause"]
         found.shows("pause: recorded")
@@ -186,15 +177,30 @@ def test_keys_are_read_while_the_journal_is_away(begun: SqlJournal, tmp_path: Pa
 
 
 @pytest.mark.parametrize("typed", ["ay", "okay, it is today", "pyay"])
-def test_a_question_is_not_answered_by_what_was_typed_before_it_was_shown(
-    begun: SqlJournal, tmp_path: Path, typed: str
-) -> None:
+def test_a_typed_text_sends_no_request(begun: SqlJournal, typed: str) -> None:
     person, terminal = pty.openpty()
     screen, state = Screen(), replay(begun, RUN)
     with os.fdopen(terminal, "r+b", buffering=0) as inside, TerminalKeys(cast("TextIO", inside)) as source:
         keys = WatchKeys(source, screen, begun, RUN)
         keys.look(state)
         os.write(person, typed.encode())
+
+        def told() -> bool:
+            keys.wait(0.01)
+            return "not sent" in screen.shown.said
+
+        until(told, PATIENCE, "why nothing is sent")
+    os.close(person)
+    assert begun.requests(RUN, 0) == ()
+
+
+def test_a_question_is_not_answered_by_what_was_typed_before_it_was_shown(begun: SqlJournal) -> None:
+    person, terminal = pty.openpty()
+    screen, state = Screen(), states.held()
+    with os.fdopen(terminal, "r+b", buffering=0) as inside, TerminalKeys(cast("TextIO", inside)) as source:
+        keys = WatchKeys(source, screen, begun, RUN)
+        keys.look(state)
+        os.write(person, b"cy")
 
         def asked_back() -> bool:
             keys.wait(0.01)

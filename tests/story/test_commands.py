@@ -48,6 +48,8 @@ class Real:
     def words(self, *words: str) -> list[str]:
         name, *rest = words
         ours = ["--cluster", "real", "--ssh-config", str(self.server.ssh_config)]
+        if name == "exec":
+            ours += ["--yes"]
         return [sys.executable, "-m", "rollout.cli", name, *ours, *rest]
 
     def rollout(self, *words: str) -> Done:
@@ -187,6 +189,17 @@ def test_without_a_journal_nothing_is_run(real: Real) -> None:
     assert (done.code, done.out) == (5, ""), done.all
     assert "[journal-un" in done.err
     assert not (real.folder / "mark").exists()
+    assert real.server.accepted() == 0
+
+
+def test_a_command_that_nobody_confirmed_reaches_no_node_and_leaves_no_record(real: Real) -> None:
+    done = finished([word for word in real.words("exec", "@a", "--", "uptime") if word != "--yes"], real.folder)
+    assert (done.code, "`uptime` will run on 5 nodes of real" in done.err, "[not-confirmed]" in done.err) == (
+        2,
+        True,
+        True,
+    )
+    assert real.notes() == []
     assert real.server.accepted() == 0
 
 

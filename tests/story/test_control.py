@@ -42,7 +42,9 @@ def test_a_wave_that_holds_is_promoted_from_another_terminal(few: Site) -> None:
         until(lambda: where(few).get("paused"), PATIENCE, "the canary has passed and the run holds")
         assert new(few) == 1
         assert "rollout continue" in few.rollout("status").out, "it prints how to promote"
-        done(few, "continue", "--reason", "all quiet")
+        asked = few.rollout("continue")
+        assert (asked.code, "will start more nodes" in asked.err, "[not-confirmed]" in asked.err) == (2, True, True)
+        done(few, "continue", "--yes", "--reason", "all quiet")
         assert process.wait(PATIENCE) == 0, said(few)
     assert new(few) == 6
 
@@ -60,7 +62,7 @@ def test_a_paused_run_starts_no_node_until_it_is_continued(few: Site) -> None:
         assert (again.code, "paused-already" in again.err) == (5, True), again.err
         assert "the network team asks" in few.rollout("status").out
         assert new(few) == still
-        done(few, "continue")
+        done(few, "continue", "--yes")
         assert process.wait(PATIENCE) == 0, said(few)
     assert new(few) == 6
 
@@ -76,7 +78,7 @@ def test_a_frozen_cluster_is_changed_by_no_controller_until_it_is_unfrozen(few: 
         assert frozen.code == 4, frozen.err
         assert (frozen.json()["marked"], len(frozen.json()["failed"])) == (fold(FEW), 114)
         assert (frozen.json()["paused"], "is not paused" in frozen.err) == (where(few)["run"], False), "it is held"
-        going = few.rollout("continue")
+        going = few.rollout("continue", "--yes")
         assert (going.code, "[frozen]" in going.err, "incident 4711" in going.err) == (5, True, True), going.err
         elsewhere = other.rollout("plan", "--cluster", "small", "--limit", FEW[1], "--out", "p.json")
         assert (elsewhere.code, "incident 4711" in elsewhere.err) == (0, True), elsewhere.err
@@ -86,7 +88,7 @@ def test_a_frozen_cluster_is_changed_by_no_controller_until_it_is_unfrozen(few: 
         assert new(few) == 1
         thawed = few.rollout("cluster", "unfreeze", "--cluster", "small", "--reason", "it is over", "--yes")
         assert (thawed.code, "unfrozen: 6 nodes of small" in thawed.out) == (4, True), thawed.out + thawed.err
-        done(few, "continue")
+        done(few, "continue", "--yes")
         assert process.wait(PATIENCE) == 0, said(few)
     assert new(few) == 6
     few.rollout("cluster", "freeze", "--cluster", "small", "--reason", "again")
@@ -118,7 +120,7 @@ def test_a_request_to_a_run_without_a_controller_is_refused_with_a_hint(few: Sit
         until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    refused = few.rollout("continue")
+    refused = few.rollout("continue", "--yes")
     assert (refused.code, "no-controller" in refused.err) == (5, True), refused.err
     assert "--promote" in refused.err
     done(few, "resume", "--promote", "--yes")
@@ -133,7 +135,7 @@ def test_watch_ends_with_the_run_and_its_exit_code(few: Site) -> None:
     with begun(few, *APPLY) as process:
         until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         other = few.apart(".rollout")
-        with begun(Site(few.folder, few.lab), "continue") as word:
+        with begun(Site(few.folder, few.lab), "continue", "--yes") as word:
             assert word.wait(PATIENCE) == 0
         watched = other.rollout("watch")
         assert process.wait(PATIENCE) == 3
@@ -195,7 +197,7 @@ def test_forget_removes_everything_of_rollout_and_needs_an_ended_run(few: Site) 
         until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         early = few.rollout(*forget)
         assert (early.code, "locked" in early.err) == (5, True), early.err
-        done(few, "continue")
+        done(few, "continue", "--yes")
         assert process.wait(PATIENCE) == 0, said(few)
     forgotten = done(few, *forget)
     assert "uninstalled: 6 nodes" in forgotten.out

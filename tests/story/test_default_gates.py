@@ -125,7 +125,7 @@ def test_nodes_of_earlier_waves_that_are_not_ready_halt_a_run_before_its_next_wa
         until(lambda: "holds after wave 50 %" in few.rollout("status").out, PATIENCE, "half of them have the change")
         changed = [name for name in FEW if few.is_new(name)]
         few.fault(",".join(changed), "not-ready")
-        assert few.rollout("continue", "--reason", "on we go").code == 0
+        assert few.rollout("continue", "--yes", "--reason", "on we go").code == 0
         assert run.wait(PATIENCE) == 3
     said = few.rollout("status").out
     assert "gate 'nodesSteady': 3 nodes of 3 changed not Ready, or not all the time: small-" in said

@@ -240,7 +240,7 @@ def test_a_pause_uncordons_a_draining_node_and_continuing_drains_it_again(few: S
         until(lambda: cordons(few) == {}, PATIENCE, "its cordon is lifted")
         assert where(few)["counts"] == {"pending": 3}
         few.fault(FIRST, "--clear")
-        few.rollout("continue", run_of(few))
+        few.rollout("continue", "--yes", run_of(few))
         assert process.wait(PATIENCE) == 0, said(few)
     assert all(few.is_new(name) for name in CHANGED)
     assert cordons(few) == {}

@@ -100,7 +100,7 @@ def test_a_run_waits_for_an_api_that_becomes_unreachable(few: Site) -> None:
     with begun(few, "apply", "p.json", "--yes") as run:
         until(lambda: "holds after wave canary" in few.rollout("status").out, PATIENCE, "the canary is held")
         few.fault("api", "api-down")
-        assert few.rollout("continue", "--reason", "on we go").code == 0
+        assert few.rollout("continue", "--yes", "--reason", "on we go").code == 0
         until(
             lambda: "no baseline from the API server" in few.rollout("status").out,
             PATIENCE,

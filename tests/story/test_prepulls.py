@@ -27,7 +27,7 @@ def few(tmp_path: Path) -> Iterator[Site]:
 
 
 def prepull(site: Site, *words: str) -> Done:
-    return site.rollout("prepull", "--cluster", "small", "--limit", NODES, *words)
+    return site.rollout("prepull", "--cluster", "small", "--limit", NODES, "--yes", *words)
 
 
 def notes(site: Site) -> list[str]:
@@ -37,6 +37,8 @@ def notes(site: Site) -> list[str]:
 
 def test_a_prepull_is_announced_recorded_and_continued(few: Site) -> None:
     (few.node("small-002") / KEPT).write_text(f"{IMAGES[0]}\n")
+    asked = few.rollout("prepull", "--cluster", "small", "--limit", NODES, *IMAGES)
+    assert (asked.code, "4 nodes of small will pull" in asked.err, "[not-confirmed]" in asked.err) == (2, True, True)
     done = prepull(few, *IMAGES, "--reason", "OPS-9")
     assert done.code == 0, done.all
     assert done.out.splitlines() == [
@@ -65,7 +67,7 @@ def test_a_pull_that_fails_and_a_node_that_is_away_are_named(few: Site) -> None:
 
 
 def test_a_probe_takes_a_few_nodes_and_tells_a_registry_that_hangs_from_one_that_does_not(few: Site) -> None:
-    words = ("--cluster", "small", "--nodes-per-kind", "1", "--timeout", "2s", "-o", "json")
+    words = ("--cluster", "small", "--yes", "--nodes-per-kind", "1", "--timeout", "2s", "-o", "json")
     done = few.rollout("diagnose", "probe", *words, "hangs.example/shop/web:1", IMAGES[0])
     assert done.code == 4, done.all
     found = json.loads(done.out)

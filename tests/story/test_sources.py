@@ -134,7 +134,7 @@ def test_commands_that_finish_or_revert_a_run_do_not_need_the_api_server_that_li
     small.fault("api", "api-down")
     with begun(small, "resume", "--promote", "--yes") as again:
         until(lambda: "holds after wave canary" in small.rollout("status").out, PATIENCE, "the canary is held")
-        assert small.rollout("continue", "--reason", "on we go").code == 0
+        assert small.rollout("continue", "--yes", "--reason", "on we go").code == 0
         assert again.wait(PATIENCE) == 0
     assert all(small.is_new(name) for name in NODES)
     looked = small.rollout("verify", "--cluster", "small")

@@ -49,10 +49,13 @@ def possible(state: RunState) -> tuple[RequestWord, ...]:
     return (RequestWord.PAUSE if state.paused is None else RequestWord.CONTINUE, RequestWord.ABORT)
 
 
-def pressed(keyboard: Keyboard, key: str, state: RunState) -> Pressed:
-    """What one key does. Requests are asked back: only ``y`` sends one."""
+def pressed(keyboard: Keyboard, key: str, state: RunState, *, alone: bool = True) -> Pressed:
+    """What one key does. What stops harm is sent at once; what starts more nodes only after a ``y``.
+
+    ``alone``: no other key came with it. A typed or pasted text sends nothing.
+    """
     if (asked := keyboard.asking) is not None:
-        if key in "yY":
+        if key in "yY" and alone:
             return Pressed(replace(keyboard, asking=None, said=f"{asked.value}: sent"), request=asked)
         return Pressed(replace(keyboard, asking=None, said=f"{asked.value}: nothing was done"))
     if key == "q":
@@ -64,18 +67,17 @@ def pressed(keyboard: Keyboard, key: str, state: RunState) -> Pressed:
         return Pressed(keyboard)
     if word not in possible(state):
         return Pressed(replace(keyboard, said=f"{word.value}: not possible now"))
-    return Pressed(replace(keyboard, asking=word, said=""))
+    if word is RequestWord.CONTINUE:
+        return Pressed(replace(keyboard, asking=word, said=""))
+    if not alone:
+        return Pressed(replace(keyboard, said=f"{word.value}: not sent, other keys came with it: press {key} alone"))
+    return Pressed(replace(keyboard, said=f"{word.value}: sent"), request=word)
 
 
 def question(word: RequestWord, state: RunState) -> str:
     """The request in words, with what it would do: last, because a small screen shows only the beginning."""
-    order = state.order
-    effect = {
-        RequestWord.PAUSE: "no more nodes are started, nodes in flight finish",
-        RequestWord.CONTINUE: "more nodes are started",
-        RequestWord.ABORT: f"the run ends, revert: {order.on_failure.value}",
-    }[word]
-    return f"{word.value} run {order.run} on {order.cluster}? y: yes, any other key: no ({effect})"
+    run, cluster = state.order.run, state.order.cluster
+    return f"{word.value} run {run} on {cluster}? y: yes, any other key: no (more nodes are started)"
 
 
 def key_list(state: RunState) -> str:

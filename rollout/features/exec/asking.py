@@ -52,6 +52,10 @@ class CommandObserver(Protocol):
 
     def warn(self, text: str) -> None: ...
 
+    def confirm(self, cluster: str, what: str) -> None:
+        """``UsageError`` ``not-confirmed``, and nothing is run."""
+        ...
+
     def heard(self, result: CommandResult) -> None:
         """Of each node, as soon as it is known."""
         ...
@@ -76,6 +80,8 @@ def run_command(
     journal, name = call.journal(), f"exec {call.new_run_id()}"
     if (holder := journal.holder(cluster)) and holder.alive:
         observer.warn(f"WARNING: run {holder.run} is at work on {cluster}; its nodes in flight are not counted here")
+    line = printable(command.line, 160)
+    observer.confirm(cluster, f"`{line}` will run on {counted(len(names), 'node')} of {cluster}")
     start = recorded_start(name, names, command.line, sudo=command.sudo, seconds=command.seconds, reason=call.reason)
     _note(call, journal, cluster, start)
     interrupts = call.interruption()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from rollout.app.operator_commands import OperatorCommand, shell_line
-from rollout.cli.options import reason_option, session_options
+from rollout.cli.options import reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
@@ -38,11 +38,12 @@ LONGEST = 24 * 3600.0
     help=f"The most nodes at once (default: {Limits().in_flight}, and {Limits().per_rack} of each rack).",
 )
 @click.option("--sudo", is_flag=True, help="Run the command as root, through the node's sudo.")
+@yes_option
 @reason_option
 @session_options
 def exec_(
     session: Session, nodeset: str, command: tuple[str, ...], cluster: str, timeout: str, in_flight: int | None,
-    sudo: bool,  # noqa: FBT001 - click's flag
+    sudo: bool, yes: bool,  # noqa: FBT001 - click's flags
 ) -> int:  # fmt: skip
     """Run a command on each node of NODESET: `rollout exec @rack12 --cluster rno -- uptime`.
 
@@ -52,7 +53,9 @@ def exec_(
     Example: `rollout exec @rack01 --cluster rno -- systemctl is-active kubelet`
     """
     wanted = OperatorCommand(_checked(shell_line(command)), _seconds(timeout), sudo)
-    return run_command(session, _Output(json=session.output == "json"), cluster, nodeset, wanted, in_flight).exit_code
+    return run_command(
+        session, _Output(json=session.output == "json", yes=yes), cluster, nodeset, wanted, in_flight
+    ).exit_code
 
 
 @dataclass(slots=True)
@@ -60,10 +63,14 @@ class _Output:
     """Standard output. If its reader is gone (``| head``), nodes and record go on without it."""
 
     json: bool
+    yes: bool
     gone: bool = False
 
     def warn(self, text: str) -> None:
         say(text, err=True)
+
+    def confirm(self, cluster: str, what: str) -> None:
+        typed_confirmation(cluster, what, yes=self.yes)
 
     def heard(self, result: CommandResult) -> None:
         """A line of JSON at once. Text is printed at the end, folded."""

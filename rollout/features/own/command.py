@@ -13,6 +13,7 @@ from rollout.app.apply import apply_saved
 from rollout.app.following import replay_if_readable
 from rollout.app.planning import Planned
 from rollout.app.verify import VerifiedCluster
+from rollout.cli.next_steps import say_next_steps
 from rollout.cli.options import SessionNeeds, echo_lines, reason_option, session_options, yes_option
 from rollout.cli.project import cluster_option, no_cluster, project_option
 from rollout.cli.proposals import say
@@ -178,7 +179,7 @@ def newcomers(session: Session, cluster: str, yes: bool) -> int:  # noqa: FBT001
     if made.planned is None or made.then is NewcomersThen.REPORT:
         return left
     file = Path(f"{cluster}-newcomers.plan.json")
-    plan = _kept(file, made.planned.plan)
+    plan = _kept(session, file, made.planned.plan)
     if made.then is NewcomersThen.PLAN:
         return left
     if found.ages_unknown:
@@ -193,11 +194,12 @@ def newcomers(session: Session, cluster: str, yes: bool) -> int:  # noqa: FBT001
     return terminal.nothing_to_do(ended) if isinstance(ended, NothingToDo) else exit_code(ended) or 0
 
 
-def _kept(file: Path, plan: Plan) -> Plan:
+def _kept(session: Session, file: Path, plan: Plan) -> Plan:
     """The plan in the file. It is written anew only for another change: people may have approved it."""
     with suppress(InputError):  # one of another version is replaced
         if file.exists() and same_change(before := plan_in(file), plan):
             return before
     write_privately(file, plan_codec.encode(plan))
-    say(f"written: {file}; apply it: rollout apply {file}")
+    say(f"written: {file}")
+    say_next_steps(session, plan, file)
     return plan

@@ -254,7 +254,7 @@ def test_a_failover_without_the_last_events_stops_the_run_and_another_machine_en
         team.server.query(
             "DELETE FROM events WHERE number > (SELECT max(number) - 3 FROM events AS all_events)", team.database
         )
-        second.rollout("continue")
+        second.rollout("continue", "--yes")
         assert process.wait(PATIENCE) == 5, team.first.said()
     said = team.first.said()
     assert "3 events written by this run are missing in the database: a failover lost them" in said
@@ -262,7 +262,7 @@ def test_a_failover_without_the_last_events_stops_the_run_and_another_machine_en
     assert done_on(team.site) == 1, "it started nothing more"
     with second.begun("resume", "--yes") as process:
         until(lambda: second.status().get("paused"), PATIENCE, "the hold was lost too: the run holds again")
-        second.rollout("continue")
+        second.rollout("continue", "--yes")
         assert process.wait(PATIENCE) == 0, second.said()
     assert done_on(team.site) == len(FEW)
     shown = team.first.rollout("status")

@@ -1,4 +1,4 @@
-"""The keys of ``rollout watch``: only a request that was confirmed is sent."""
+"""The keys of ``rollout watch``: what stops harm is sent at once, and nothing else without a ``y``."""
 
 from __future__ import annotations
 
@@ -36,18 +36,27 @@ def typed(keys: str, state: RunState) -> tuple[Keyboard, list[RequestWord]]:
 @pytest.mark.parametrize(
     ("keys", "sent"),
     [
-        ("py", [RequestWord.PAUSE]),
-        ("ay", [RequestWord.ABORT]),
-        ("p", []),
-        ("pn", []),
-        ("apy", []),  # the second key drops the abort, and is itself no request
+        ("p", [RequestWord.PAUSE]),
+        ("a", [RequestWord.ABORT]),
         ("cy", []),  # it is not paused
         ("y", []),
-        ("xzpqp", []),
+        ("xzqny", []),
     ],
 )
-def test_a_request_is_asked_back(keys: str, sent: list[RequestWord]) -> None:
+def test_what_stops_harm_does_not_wait_for_an_answer(keys: str, sent: list[RequestWord]) -> None:
     assert typed(keys, states.applying())[1] == sent
+
+
+@pytest.mark.parametrize("keys", ["c", "cn", "cq", "cay"])
+def test_a_run_is_continued_only_after_a_yes(keys: str) -> None:
+    assert typed(keys, states.held())[1] == []
+
+
+def test_a_key_of_a_typed_text_sends_nothing() -> None:
+    found = pressed(Keyboard(), "a", states.applying(), alone=False)
+    assert (found.request, found.keyboard.said) == (None, "abort: not sent, other keys came with it: press a alone")
+    asked = pressed(Keyboard(asking=RequestWord.CONTINUE), "y", states.held(), alone=False)
+    assert (asked.request, asked.keyboard.said) == (None, "continue: nothing was done")
 
 
 def test_a_held_run_can_be_continued_and_a_halting_one_nothing() -> None:
@@ -58,16 +67,15 @@ def test_a_held_run_can_be_continued_and_a_halting_one_nothing() -> None:
     assert (keyboard.said, sent) == ("abort: not possible now", [])
 
 
-def test_the_question_names_the_run_its_cluster_and_what_is_reverted() -> None:
-    state = states.applying()
-    assert question(RequestWord.ABORT, state) == (
-        f"abort run r1 on test? y: yes, any other key: no (the run ends, revert: {state.order.on_failure.value})"
+def test_the_question_names_the_run_its_cluster_and_what_happens() -> None:
+    assert question(RequestWord.CONTINUE, states.held()) == (
+        "continue run r1 on test? y: yes, any other key: no (more nodes are started)"
     )
 
 
 def test_leaving_is_not_asked_back_but_a_q_in_a_question_only_drops_it() -> None:
     assert pressed(Keyboard(), "q", states.applying()).leave
-    assert not pressed(Keyboard(asking=RequestWord.ABORT), "q", states.applying()).leave
+    assert not pressed(Keyboard(asking=RequestWord.CONTINUE), "q", states.applying()).leave
 
 
 def test_a_list_is_shown_and_hidden_by_the_same_key() -> None:

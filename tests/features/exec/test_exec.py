@@ -58,15 +58,22 @@ class CommandCall(FakeCall):
 
 @dataclass
 class Screen:
-    """What the operator sees. ``at_end``: what happens once the end is shown."""
+    """What the operator sees. ``at_end``: what happens once the end is shown. ``confirms``: the answer to each question."""
 
     at_end: Callable[[], object] = lambda: None
+    confirms: bool = True
     warnings: list[str] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
     results: dict[str, str] = field(default_factory=dict)
     shown: list[CommandEnd] = field(default_factory=list)
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
+
+    def confirm(self, cluster: str, what: str) -> None:
+        self.questions.append(f"{cluster}: {what}")
+        if not self.confirms:
+            raise UsageError("not-confirmed", "the operator typed another name")
 
     def heard(self, result: CommandResult) -> None:
         self.results[result.node] = result.reference
@@ -95,6 +102,14 @@ def test_each_node_of_the_nodeset_runs_it_and_the_journal_has_the_start_and_the_
         'exec r1: command on n[1,3] (2 nodes), at most 60 s each: "uptime"; reason: slow pulls',
         "exec r1 ended: exit status 0 on n[1,3] (2 nodes)",
     ]
+
+
+def test_without_a_confirmation_no_node_runs_it_and_the_journal_has_no_record(tmp_path: Path) -> None:
+    call, screen = CommandCall(tmp_path), Screen(confirms=False)
+    with pytest.raises(UsageError):
+        run(call, screen, "n[1,3]")
+    assert screen.questions == [f"{CLUSTER}: `uptime` will run on 2 nodes of {CLUSTER}"]
+    assert (call.remote.commands, call.notes()) == ([], [])
 
 
 def test_another_exit_status_is_a_failure_of_the_command(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ from rollout.app.operator_commands import bounds_of
 from rollout.app.planning import read_fleet
 from rollout.app.ports import Note
 from rollout.app.reading import only
-from rollout.cli.options import limit_option, reason_option, session_options
+from rollout.cli.options import limit_option, reason_option, session_options, yes_option
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.cli.stopping import INTERRUPTED, told_once
+from rollout.cli.terminal import Terminal
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.inventory import Inventory
@@ -63,10 +64,12 @@ _per_registry = click.option(
 @_timeout
 @_per_registry
 @click.option("--nodes-per-kind", type=click.IntRange(1, 20), default=2, show_default=True, help="Nodes of each kind.")
+@yes_option
 @reason_option
 @session_options
 def probe(
-    session: Session, images: tuple[str, ...], cluster: str, limit: str, timeout: str, per_registry: int, nodes_per_kind: int
+    session: Session, images: tuple[str, ...], cluster: str, limit: str, timeout: str, per_registry: int, nodes_per_kind: int,
+    yes: bool,  # noqa: FBT001 - click's flag
 ) -> int:  # fmt: skip
     """Pull IMAGES on a few nodes of each kubelet and runtime, and time each pull and its longest time without progress.
 
@@ -77,7 +80,7 @@ def probe(
     inventory, wanted = session.inventory(cluster), checked_images(images)
     fleet = _read(session, inventory, limit)
     chosen = few_of_each_kind(inventory, fleet, nodes_per_kind)
-    return _pulled(_Call(session, inventory, "probe", wanted, _seconds(timeout), per_registry), fleet, chosen)
+    return _pulled(_Call(session, inventory, "probe", wanted, _seconds(timeout), per_registry, yes), fleet, chosen)
 
 
 @registered("Pull images on nodes before their pods need them.", prints=(PullsDocument,), needs_output=False)
@@ -87,10 +90,12 @@ def probe(
 @limit_option
 @_timeout
 @_per_registry
+@yes_option
 @reason_option
 @session_options
 def prepull(
-    session: Session, images: tuple[str, ...], cluster: str, limit: str, timeout: str, per_registry: int
+    session: Session, images: tuple[str, ...], cluster: str, limit: str, timeout: str, per_registry: int,
+    yes: bool,  # noqa: FBT001 - click's flag
 ) -> int:  # fmt: skip
     """Pull IMAGES on nodes before their pods need them. A node that has an image pulls nothing, so the same command continues an interrupted one.
 
@@ -101,7 +106,7 @@ def prepull(
     inventory, wanted = session.inventory(cluster), checked_images(images)
     fleet = _read(session, inventory, limit)
     return _pulled(
-        _Call(session, inventory, "prepull", wanted, _seconds(timeout), per_registry), fleet, tuple(fleet.nodes)
+        _Call(session, inventory, "prepull", wanted, _seconds(timeout), per_registry, yes), fleet, tuple(fleet.nodes)
     )
 
 
@@ -113,6 +118,7 @@ class _Call:
     images: tuple[str, ...]
     seconds: float
     per_registry: int
+    yes: bool
 
     @property
     def watched(self) -> bool:
@@ -130,6 +136,9 @@ def _pulled(call: _Call, fleet: FleetSnapshot, chosen: tuple[str, ...]) -> int:
     said = f"{counted(len(call.images), 'image')} on {fold(list(ways))} ({counted(len(ways), 'node')})"
     say(f"{said}. The images stay there: rollout does not remove them.", err=call.session.output == "json")
     so_far = Pulled(unknown=[*unread])
+    if ways:
+        cluster = call.inventory.cluster
+        Terminal(call.session, call.yes).confirm(cluster, f"{counted(len(ways), 'node')} of {cluster} will pull")
     note = _noted(call)
     note(f"{said}: {', '.join(call.images)}{f'; reason: {call.session.reason}' if call.session.reason else ''}")
     stopped = _run(call, PullOrder(call.images, ways, call.seconds, call.watched), so_far) if ways else False
