@@ -1,6 +1,6 @@
 """What is made from the table of the agent's protocol: ``python -m tests.agent.protocol`` writes it.
 
-The agent's part ``protocol.sh``, the page ``docs/agent-protocol.md``, and the diagram of a transaction in ``docs/agent.md``.
+The agent's part ``protocol.sh``, and the diagram of a transaction in ``docs/agent.md``. The site has the reference as a page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from rollout.kubelet.agent.protocol import (
 from tests.places import ROOT
 
 PART = ROOT / "rollout/agent/protocol.sh"
-REFERENCE = ROOT / "docs/agent-protocol.md"
 EXPLANATION = ROOT / "docs/agent.md"
 WRITES = "`python -m tests.agent.protocol` writes this"
 _DIAGRAM = re.compile(r"(?s)(<!-- drawn: transaction -->\n\n)(.*?)(\n\n)")
@@ -79,13 +78,14 @@ _EMPTY = "''"
 
 
 def reference() -> str:
+    """A page of the site: ``tests.docs.reference_pages``."""
     return "\n".join(_reference()) + "\n"
 
 
 def _reference() -> Iterator[str]:
     yield "# The agent's protocol"
     yield ""
-    yield f"For developers: every request that the controller sends to the agent on a node, and every line that the agent answers. [The agent](agent.md) explains what it does. {WRITES} page, from `rollout/kubelet/agent/protocol.py`."
+    yield "For developers: every request that the controller sends to the agent on a node, and every line that the agent answers. [The agent](agent.md) explains what it does. This page is made from `rollout/kubelet/agent/protocol.py`."
     yield ""
     yield "## Verbs"
     yield ""
@@ -179,7 +179,7 @@ def explained(page: str) -> str:
 
 def made() -> Mapping[str, str]:
     """Path → text of each file that is made, as it should be."""
-    texts = {PART: part(), REFERENCE: reference(), EXPLANATION: explained(EXPLANATION.read_text())}
+    texts = {PART: part(), EXPLANATION: explained(EXPLANATION.read_text())}
     return {str(path.relative_to(ROOT)): text for path, text in texts.items()}
 
 

@@ -1,4 +1,4 @@
-"""Pages of the site that are made when it is built: commands, keys of files, homes of intents, errors."""
+"""Pages of the site that are made when it is built: commands, keys of files, homes of intents, the agent's protocol, errors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 
 from rollout.kubelet.explained.references import references
 from rollout.kubelet.runtimes.known import ROWS, covered
+from tests.agent import protocol
 from tests.command_counts import every_command
 from tests.places import ROOT
 
@@ -26,6 +27,7 @@ def pages() -> Iterator[tuple[str, str]]:
     for name, what in (("inventory", "inventory"), ("playbook", "playbook")):
         yield f"{name}-keys", _page(keys(what, json.loads((ROOT / f"docs/schemas/{name}.json").read_text())))
     yield "homes", _page(homes())
+    yield "agent-protocol", protocol.reference()
     yield "errors", _page(errors())
 
 

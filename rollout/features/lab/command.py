@@ -164,7 +164,7 @@ def fault(
     clear: bool,  # noqa: FBT001
     directory: Path,
 ) -> None:
-    """Break nodes, or repair them. NODESET api is the API server. KIND is one of (docs/lab.md has more):
+    """Break nodes, or repair them. NODESET api is the API server. KIND is one of:
 
     \b
     refuse              connections are refused

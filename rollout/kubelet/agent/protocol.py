@@ -1,8 +1,8 @@
 """The agent's protocol: verbs with their arguments and payloads, the lines of answers, references, and what a receipt may become.
 
 These tables are the only place. The controller's requests (``agent_call``) and its reading of answers (``agent_lines``) use them. ``python -m
-tests.agent.protocol`` writes from them the agent's part ``rollout/agent/protocol.sh``, the reference ``docs/agent-protocol.md`` and the diagram
-in ``docs/agent.md``.
+tests.agent.protocol`` writes from them the agent's part ``rollout/agent/protocol.sh`` and the diagram in ``docs/agent.md``; ``make site`` makes
+the page of the protocol.
 """
 
 from __future__ import annotations
