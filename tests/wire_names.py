@@ -35,6 +35,7 @@ from rollout.core.run.state import RULES, Order
 from rollout.core.text.json_text import name_on_disk
 from rollout.kubelet.agent.protocol import TRIGGERS, VERBS
 from rollout.kubelet.explained.references import references
+from tests.agent import protocol
 from tests.places import ROOT
 
 FILE = Path(__file__).with_suffix(".json")
@@ -170,9 +171,8 @@ def _references() -> Iterator[str]:
     """What errors and refusals are called: words that code raises, words with a hyphen that stand before a message,
     and words with a hyphen that the documentation or `rollout explain` names.
     """
-    documented = {
-        word for page in (ROOT / "docs").rglob("*.md") for word in re.findall(r"`([a-z0-9-]+)`", page.read_text())
-    } | set(references())
+    pages = [protocol.reference(), *(page.read_text() for page in (ROOT / "docs").rglob("*.md"))]
+    documented = {word for page in pages for word in re.findall(r"`([a-z0-9-]+)`", page)} | set(references())
     for tree in _code():
         for node in ast.walk(tree):
             for word in (*_said(node), *(word for word in _word(node) if "-" in word and word in documented)):
