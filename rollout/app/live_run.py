@@ -23,6 +23,9 @@ from rollout.errors import StateError
 LOOK_EVERY = 0.4
 """Seconds for which a look is used again."""
 
+RECENT = 3.0
+"""Seconds for which a look may name the state in a page's title, before the page's own look corrects it."""
+
 AFTERWARDS_EVERY = 10.0
 """Seconds between two searches for what happened after a run: they read the headers of later runs."""
 
@@ -61,9 +64,10 @@ class LiveRun:
         self._shown = 0  # events in the last look
 
     @property
-    def last(self) -> Look | None:
-        """The newest look of any reader; ``None``: its events were not read yet."""
-        return self._look
+    def recent(self) -> Look | None:
+        """The newest look of any reader, without a wait for the journal; ``None``: none in the last ``RECENT`` seconds."""
+        look = self._look
+        return look if look is not None and 0 <= self._clock() - look.at < RECENT else None
 
     def look(self) -> Look:
         """The run now, at most ``LOOK_EVERY`` seconds old. ``StateError``: the journal cannot be read."""

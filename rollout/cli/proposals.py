@@ -2,7 +2,7 @@
 
 A text for people says ``rollout resume RUN``. It does not know how this command was called. ``say``, the printing of
 errors and pages add what was given here and the proposed command accepts. Variables and ``rollout.toml`` hold for the next command
-too, so they are not repeated, nor is an option with the same value. Documents for programs are printed with ``click.echo``, as they are.
+too, so they are not repeated (but on the pages of ``serve``, which are read in another shell), nor is an option with the same value. Documents for programs are printed with ``click.echo``, as they are.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeGuard
@@ -36,14 +36,39 @@ _PROPOSED = re.compile(r"(?<![\w/.-])rollout(?P<words>(?: [a-z][a-z-]*)+)(?P<res
 
 @dataclass(frozen=True)
 class Proposals:
-    """``arguments``: this command line, without the program."""
+    """``arguments``: this command line, without the program.
+
+    ``elsewhere``: the reader is in another shell, as of a page. It has no variables of this one, and may be in another folder.
+    """
 
     program: click.Group
     arguments: Sequence[str]
+    elsewhere: bool = False
 
     @cached_property
     def given(self) -> Mapping[str, str]:
         """Name of an option in ``REPEATED`` that was given → the words that give it again, quoted for a shell."""
+        return {**self._of_variables(), **self._typed()} if self.elsewhere else self._typed()
+
+    def _of_variables(self) -> Mapping[str, str]:
+        from rollout.core.reading.project_file import PROJECT_KEYS  # noqa: PLC0415 - only for a page
+
+        values = {name: (key, os.environ.get(key.variable)) for name, key in PROJECT_KEYS.items() if name in REPEATED}
+        return {
+            name: f"{key.option} {self._written(name, value)}"
+            for name, (key, value) in values.items()
+            if value and not _holds_anyway(name, value, elsewhere=True)
+        }
+
+    def _written(self, name: str, value: object) -> str:
+        from rollout.core.reading.project_file import PROJECT_KEYS  # noqa: PLC0415 - only for a command line with such an option
+
+        key = PROJECT_KEYS.get(name)
+        is_path = key is not None and key.is_path
+        text = os.path.abspath(str(value)) if self.elsewhere and is_path else str(value)  # noqa: PTH100 - Path's resolves links
+        return shlex.quote(printable(text, LONGEST_PATH))
+
+    def _typed(self) -> Mapping[str, str]:
         command: click.Command = self.program
         rest, found = list(self.arguments), dict[str, str]()
         context = None
@@ -61,11 +86,11 @@ class Proposals:
                 if (
                     option.name in REPEATED
                     and option.name in values
-                    and not _holds_anyway(option.name, values[option.name])
+                    and not _holds_anyway(option.name, values[option.name], elsewhere=self.elsewhere)
                 ):
-                    value = printable(str(values[option.name]), LONGEST_PATH)
                     is_flag = isinstance(option, click.Option) and option.is_flag
-                    found[option.name] = option.opts[0] if is_flag else f"{option.opts[0]} {shlex.quote(value)}"
+                    value = "" if is_flag else f" {self._written(option.name, values[option.name])}"
+                    found[option.name] = f"{option.opts[0]}{value}"
             below = command.get_command(context, rest[0]) if isinstance(command, click.Group) and rest else None
             if below is None:
                 return found
@@ -96,8 +121,8 @@ class Proposals:
         return " ".join(["rollout", *words[:depth], *again]) + mine + more
 
 
-def _holds_anyway(name: str, value: object) -> bool:
-    """Whether the variable, ``rollout.toml`` or the default says the same."""
+def _holds_anyway(name: str, value: object, *, elsewhere: bool) -> bool:
+    """Whether the variable, ``rollout.toml`` or the default says the same; ``elsewhere``: whether ``rollout.toml`` does."""
     from rollout.composition.project import project_at  # noqa: PLC0415 - only for a command line with such an option
     from rollout.core.reading.project_file import PROJECT_KEYS  # noqa: PLC0415
 
@@ -109,7 +134,9 @@ def _holds_anyway(name: str, value: object) -> bool:
     except RolloutError:  # of a file that cannot be read: this command has told it
         return False
     written = project.values.get(name)
-    other = os.environ.get(key.variable) or (written.value if written else project.default(name))
+    other = written.value if written else ""
+    if not elsewhere:
+        other = os.environ.get(key.variable) or other or project.default(name)
     if key.is_path and other:
         return os.path.abspath(other) == os.path.abspath(str(value))  # noqa: PTH100 - Path's resolves links
     return other == value
@@ -129,6 +156,12 @@ def carried(text: str) -> str:
     """``Proposals.carried`` of the command that runs now."""
     here = proposals_here()
     return here.carried(text) if here is not None else text
+
+
+def carried_elsewhere() -> Callable[[str], str]:
+    """The same for texts that are read in another shell. Any thread may call it."""
+    here = proposals_here()
+    return replace(here, elsewhere=True).carried if here is not None else str
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -105,7 +106,20 @@ class FirstWordGroup(TableGroup):
         inner = self.get_command(click.Context(self), args[0]) if args else None
         if inner is not None:
             return inner.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
+        context = super().make_context(info_name, args, parent, **extra)
+        if not context.resilient_parsing:
+            self._check_order(context)
+        return context
+
+    def _check_order(self, context: click.Context) -> None:
+        """A command's name after an option would be read as a file."""
+        values = (context.params.get(each.name or "") for each in self.params if isinstance(each, click.Argument))
+        words = chain.from_iterable(value if isinstance(value, tuple) else (value,) for value in values)
+        late = next((word for word in words if word in self._listed()), None)
+        if late is not None:
+            first = f"`{context.command_path} {late}`"
+            message = f"{first} is a command: its name stands before all options and files"
+            raise UsageError("command-not-first", message, hint=f"a file of this name is `./{late}`")
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return click.Command.collect_usage_pieces(self, ctx)

@@ -141,8 +141,8 @@ class Site:
             return live_body(self.parts_of(live).of(look))
 
         order = live.past.order
-        title = title_of(live.last) if live.last is not None else ""
-        return self.streamed(live_head(run, order.cluster, order.goal, title), body)
+        recent = live.recent
+        return self.streamed(live_head(run, order.cluster, order.goal, title_of(recent) if recent else ""), body)
 
     def parts_of(self, live: LiveRun) -> RenderedParts:
         """The parts that all readers of a run share, for as long as it is kept."""

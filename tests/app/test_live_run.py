@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.live_run import AFTERWARDS_EVERY, MOST_RUNS, LiveRun, LiveRuns, tell_run
+from rollout.app.live_run import AFTERWARDS_EVERY, MOST_RUNS, RECENT, LiveRun, LiveRuns, tell_run
 from rollout.app.ports import Note
 from rollout.core.model.freeze import NodeFreeze
 from rollout.core.presentation.freeze_text import FreezeNoted, frozen_note, unfrozen_note
@@ -46,6 +46,18 @@ def test_a_run_followed_in_pieces_gives_the_story_of_the_whole(tmp_path: Path) -
         known = dict(state.nodes)
     assert live.look().story == tell_run(journal, RUN)
     journal.close()
+
+
+def test_a_look_that_is_not_new_names_no_state(tmp_path: Path) -> None:
+    """The title of a page is sent before the journal is read: an old state in it would be wrong until the page is there."""
+    plan, play = journals.done(60)
+    now = Now()
+    live = LiveRun(keep(tmp_path, RUN, plan, play), RUN, now)
+    assert live.recent is None
+    look = live.look()
+    assert live.recent is look
+    now.at += RECENT
+    assert live.recent is None
 
 
 def test_without_new_events_nothing_is_told_anew(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ USAGE = {
     "option-misused": ["status", "--state"],
     "bad-value": ["rollback", "r1", "--pace", "fast"],
     "bad-usage": ["status", "r1", "r2"],
+    "command-not-first": ["diagnose", "--since", "1h", "pod", "web.yaml"],
 }
 
 

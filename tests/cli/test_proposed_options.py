@@ -143,6 +143,22 @@ def test_where_the_options_stand(text: str, wanted: str) -> None:
     assert Proposals(cli, ["apply", "p.json", "--state", "my two"]).carried(text) == wanted
 
 
+def test_a_command_for_another_shell_says_what_variables_say_here_and_where_a_folder_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of ``serve`` is read by a person whose shell has another folder and no variables of the server."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROLLOUT_STATE", "of a variable")
+    monkeypatch.setenv("ROLLOUT_SSH_CONFIG", "ssh")
+    elsewhere = Proposals(cli, ["serve"], elsewhere=True)
+    assert elsewhere.carried("rollout runs") == f"rollout runs --state '{tmp_path}/of a variable'"
+    assert f"--ssh-config {tmp_path}/ssh" in elsewhere.carried("rollout resume r1")
+    typed = Proposals(cli, ["serve", "--state", "typed"], elsewhere=True)
+    assert typed.carried("rollout runs") == f"rollout runs --state {tmp_path}/typed"
+    Path("rollout.toml").write_text('state = "of a variable"\nssh_config = "other"\n')
+    assert Proposals(cli, ["serve"], elsewhere=True).carried("rollout runs") == "rollout runs"
+
+
 def test_what_was_not_typed_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROLLOUT_STATE", "elsewhere")
     for words in (["status"], ["status", "--no-such-option"], ["no-such-command", "--state", "two"], []):

@@ -13,6 +13,7 @@ from math import ceil
 from statistics import median
 
 from rollout.core.model.areas import rounds
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Wave
 from rollout.core.model.playbook import Scope
 from rollout.core.plans.estimate import NODE_SECONDS
@@ -34,7 +35,8 @@ def remaining(state: RunState) -> float | None:
             return 0.0
         settle = max(state.order.nodes[name].settle for name in going)
         return _rounds(state.order, going, revert_time(state) + settle)
-    return sum(_of_wave(state, index) for index in range(state.wave, len(state.order.waves)))
+    times = _Times.of(state)
+    return sum(_of_wave(state, index, times) for index in range(state.wave, len(state.order.waves)))
 
 
 def wave_ends(state: RunState, now: float) -> Mapping[int, float]:
@@ -50,13 +52,27 @@ def wave_ends(state: RunState, now: float) -> Mapping[int, float]:
     ):
         return {}
     ends: dict[int, float] = {}
-    at = max(now, state.now)
+    at, times = max(now, state.now), _Times.of(state)
     for index in range(state.wave, len(state.order.waves)):
-        at += _of_wave(state, index)
+        at += _of_wave(state, index, times)
         ends[index] = ceil(at / 60) * 60.0
         if state.order.waves[index].hold and index > state.promoted:
             break
     return ends
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """What one node's steps take in this run. Each reads all nodes, so it is measured once for all waves."""
+
+    apply: float
+    revert: float
+    drain: float
+
+    @classmethod
+    def of(cls, state: RunState) -> _Times:
+        drained = (record.drained_seconds for record in state.nodes.values())
+        return cls(apply_time(state), revert_time(state), _median(drained, unmeasured=0.0))
 
 
 def apply_time(state: RunState) -> float:
@@ -69,9 +85,9 @@ def revert_time(state: RunState) -> float:
     return _median(record.revert_seconds for record in state.nodes.values())
 
 
-def _median(times: Iterable[float]) -> float:
+def _median(times: Iterable[float], unmeasured: float = NODE_SECONDS) -> float:
     measured = [seconds for seconds in times if seconds > 0]
-    return median(measured) if measured else NODE_SECONDS
+    return median(measured) if measured else unmeasured
 
 
 def _is_to_revert(state: RunState, record: NodeRecord) -> bool:
@@ -83,11 +99,12 @@ def _is_to_revert(state: RunState, record: NodeRecord) -> bool:
     return waits and record.to_revert
 
 
-def _of_wave(state: RunState, index: int) -> float:
+def _of_wave(state: RunState, index: int, times: _Times) -> float:
     wave = state.order.waves[index]
     to_do = [name for name in wave.nodes if state.nodes[name].state in _TO_DO]
     seconds = _soak(state, wave) if index == state.wave and state.phase is Phase.SOAKING else wave.soak
-    busy = apply_time(state) + CONFIRM_SECONDS + _drain_time(state, to_do)
+    drain = times.drain if any(state.order.nodes[name].drain for name in to_do) else 0.0
+    busy = times.apply + CONFIRM_SECONDS + drain
     each = busy + max((state.order.nodes[name].settle for name in to_do), default=0.0)
     if to_do:
         within_budgets = _most(state.order, to_do) * busy  # a budget limits nodes in flight, not nodes that settle
@@ -95,16 +112,8 @@ def _of_wave(state: RunState, index: int) -> float:
     elif not any(state.nodes[name].state is NodeState.CONFIRMED for name in wave.nodes):
         return 0.0  # no node is left to watch
     if index == 0 and _still_to_rehearse(state, wave):
-        seconds += revert_time(state) + each
+        seconds += times.revert + each
     return seconds
-
-
-def _drain_time(state: RunState, to_do: list[str]) -> float:
-    """How long a drain takes: the measured median; 0 until there is one."""
-    if not any(state.order.nodes[name].drain for name in to_do):
-        return 0.0
-    measured = [record.drained_seconds for record in state.nodes.values() if record.drained_seconds > 0]
-    return median(measured) if measured else 0.0
 
 
 def _still_to_rehearse(state: RunState, wave: Wave) -> bool:

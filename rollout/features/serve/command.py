@@ -11,7 +11,7 @@ from threading import Event, Thread
 import click
 
 from rollout.cli.options import record_options
-from rollout.cli.proposals import say
+from rollout.cli.proposals import carried_elsewhere, say
 from rollout.cli.registry import registered
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
@@ -53,7 +53,7 @@ def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - 
             lambda line: say(f"  {line}"),
             who,
             session.waiting_plans,
-            session.carried,
+            carried_elsewhere(),
         )
     return 0
 
