@@ -86,3 +86,12 @@ def write_for_all(path: Path, text: str) -> None:
             with suppress(OSError):
                 fresh.unlink()
         raise InputError((Problem("file-not-writable", f"{path}: {error.strerror}"),)) from error
+
+
+def paths_matching(pattern: Path) -> list[Path]:
+    """What a path with ``*`` in its name matches, in the order of names.
+
+    Like for the glob of OpenSSH, a ``*`` at its begin takes no dot: editors and macOS keep files of their own beside these.
+    """
+    dots = pattern.name.startswith(".")
+    return sorted(path for path in pattern.parent.glob(pattern.name) if dots or not path.name.startswith("."))

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rollout.adapters.files import paths_matching
 from rollout.adapters.owners import NOT_PRIVATE, REMEDY, not_private, others_hold
 from rollout.adapters.ssh.patterns import listed
 from rollout.adapters.ssh.ssh_conditions import (
@@ -169,12 +170,8 @@ class Reader:
         return file
 
     def matching(self, pattern: Path, *, private: bool) -> SshConfigFile:
-        """All files that a path with ``*`` in its name matches, in the order of their names.
-
-        Like for the glob of OpenSSH, a ``*`` at its begin takes no dot: editors and macOS keep files of their own beside these.
-        """
-        dots = pattern.name.startswith(".")
-        paths = sorted(path for path in pattern.parent.glob(pattern.name) if dots or not path.name.startswith("."))
+        """All files that a path with ``*`` in its name matches, in the order of their names."""
+        paths = paths_matching(pattern)
         if not paths:
             self._problem("ssh-config-unreadable", f"cannot read {pattern}: no file matches it")
         file = SshConfigFile()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.files import FolderFiles
+from rollout.adapters.files import FolderFiles, paths_matching
 from rollout.adapters.node_sources import RealSources
 from rollout.app.load import path_of
 from rollout.app.load_playbook import shipped_templates
@@ -209,8 +209,7 @@ def _tell_ssh(cluster: str, texts: Mapping[str, str], *, is_lab: bool, is_second
 
 def _tell_shared_hosts(path: str, text: str) -> None:
     """Of two files with the same host, OpenSSH takes the first value."""
-    folder = Path(SSH_CONFIGS).parent
-    for other in sorted(folder.glob(Path(SSH_CONFIGS).name)):
+    for other in paths_matching(Path(SSH_CONFIGS)):
         both = hosts_of(read_if_there(other) or "") & hosts_of(text) if other != Path(path) else frozenset[str]()
         if both:
             first = min(str(other), path)

@@ -218,7 +218,11 @@ def test_the_ssh_config_of_a_second_cluster_is_used_without_another_line(
         script.chmod(0o700)
         init = ["init", "--ansible", str(script), "--cluster", name, "--api-server", "v1.33.2"]
         assert run(init) == 0, capsys.readouterr().err
+        (empty / "inventories/._one.ssh_config").write_text(
+            "Host shared\n"
+        )  # as macOS leaves them: not read by `ssh_config`
     told = capsys.readouterr().out
+    assert "._one" not in told
     assert "`ssh_config` in rollout.toml names it, with those of the other clusters" in told
     assert "1 host of it, such as shared, in inventories/one.ssh_config, too: inventories/one.ssh_config wins" in told
     resolver = Resolver.reading(empty / "inventories/*.ssh_config")

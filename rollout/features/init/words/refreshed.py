@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
@@ -53,12 +54,37 @@ def refreshed(text: str, file: str, guessed: Guessed) -> Refreshed:
     work.nodes()
     work.places("racks", {name: [str(node.rack)] for name, node in work.came.items() if node.rack is not None})
     work.zones()
-    of = _groups_of(guessed, came)
+    renamed = _renamed(have, guessed)
+    of = {name: [renamed.get(group, group) for group in its] for name, its in _groups_of(guessed, came).items()}
     fresh = _fresh_groups(have, guessed, of)
     work.groups({name: list(groups) for name, groups in of.items()}, fresh)
     new = work.result()
     _prove(have, new, file, found, set(came), {name: guessed.labels.get(name, {}) for name in fresh})
-    return Refreshed(new, came, went, tuple(_differences(have, guessed)))
+    joined = {group for groups in of.values() for group in groups}
+    told = [
+        f"nodes of {name} joined {here}: it has the same nodes under another name"
+        for name, here in renamed.items()
+        if here in joined
+    ]
+    return Refreshed(new, came, went, (*told, *_differences(have, guessed)))
+
+
+def _renamed(have: Inventory, guessed: Guessed) -> Mapping[str, str]:
+    """Group of the source that the file lacks → the group of the file with the same nodes, of those that stay. Only pairs without a doubt."""
+    stay = {node.name for node in guessed.found.nodes} & have.nodes.keys()
+    mine = {group for node in have.nodes.values() for group in node.groups}
+    own = {
+        group: frozenset(name for name in stay if group in have.nodes[name].groups)
+        for group in mine - guessed.found.groups.keys()
+    }
+    lacking = {
+        group: stay.intersection(members)
+        for group, members in guessed.found.groups.items()
+        if group not in mine | have.nodesets.keys()
+    }
+    pairs = [(name, here) for name, nodes in lacking.items() for here, same in own.items() if nodes and nodes == same]
+    once = Counter(name for pair in pairs for name in pair)
+    return {name: here for name, here in pairs if once[name] == once[here] == 1}
 
 
 def _fresh_groups(have: Inventory, guessed: Guessed, of: Mapping[str, Sequence[str]]) -> Mapping[str, str]:

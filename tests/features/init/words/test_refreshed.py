@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.reading.found_nodes import FoundNode, FoundNodes
+from rollout.core.reading.inventory_file import load_inventory
 from rollout.errors import InputError
 from rollout.features.init.rules.guesses import Guessed
 from rollout.features.init.words.refreshed import Refreshed, refreshed
@@ -93,6 +94,21 @@ def test_a_group_that_the_file_lacks_comes_with_its_first_new_node() -> None:
     assert '  last: {nodes: m2}\n  "infra": {nodes: "n[1,5]"}\nsettings:' in made.text
     assert "removed" not in made.text, "a person may have removed it"
     assert '"r2"' not in made.text, "a rack has this name"
+
+
+def test_a_group_under_another_name_takes_the_new_nodes_of_its_group() -> None:
+    renamed = FOLDED.replace("gpu: {nodes: [n4, m2]", "accelerated: {nodes: [n4, m2]")
+    made = again(renamed, *N, *M, node("n5", "r1"), gpu=["n4", "n5", "m2"])
+    assert "gpu: {" not in made.text.replace("labels: {gpu", "")
+    assert load_inventory(made.text, "c.yaml").nodes["n5"].groups == ("all-but-one", "accelerated")
+    assert made.notes == ("nodes of gpu joined accelerated: it has the same nodes under another name",)
+
+
+def test_a_group_with_the_nodes_of_two_others_is_neither() -> None:
+    twice = FOLDED.replace("  last: {nodes: m2}", "  one: {nodes: m2}\n  two: {nodes: m2}")
+    made = again(twice, *N, *M, node("n5", "r1"), storage=["n5", "m2"])
+    assert load_inventory(made.text, "c.yaml").nodes["n5"].groups == ("all-but-one", "storage")
+    assert made.notes == ()
 
 
 def test_a_file_without_groups_gets_them_with_the_labels_of_their_roles() -> None:
