@@ -9,7 +9,7 @@ from rollout.app.following import headers_of, order_of, plan_of, replay_if_reada
 from rollout.app.ports import PastRuns, RunHeader
 from rollout.core.model.config_map import NOT_SENT, RENAMED, ConfigMapChange, ConfigMapOutcome, ConfigMapStanding
 from rollout.core.model.frozen import dataclass
-from rollout.core.run.state import Goal, Phase, RunState
+from rollout.core.run.state import Goal, Order, Phase, RunState
 from rollout.errors import StateError
 
 
@@ -102,6 +102,28 @@ def restored_by(journal: PastRuns, state: RunState) -> str:
     if mine is None or not state.config_map.sent or state.order.goal is Goal.REVERT:
         return ""
     return _restorer(_since(journal, state.order.cluster, (run,), {}), run, mine)
+
+
+def restored_runs(journal: PastRuns, rollback: Order) -> tuple[str, ...]:
+    """The runs over which a rollback without nodes goes back, newest first, by their orders: what each wrote leads to the next. ``()``: not known."""
+    mine = rollback.config_map
+    if mine is None:
+        return ()
+    names = [header.run for header in headers_of(journal, rollback.cluster)]
+    text, found = mine.before, list[str]()
+    for run in names[names.index(rollback.run) + 1 :] if rollback.run in names else ():
+        try:
+            order = order_of(journal.header(run))
+        except StateError:
+            return ()
+        change = order.config_map
+        if order.goal is Goal.REVERT or change is None or not _same_object(change, mine) or change.after != text:
+            continue
+        found.append(run)
+        text = change.before
+        if text == mine.after:
+            return tuple(found)
+    return ()
 
 
 def _restored(standing: ConfigMapStanding) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rollout.app.config_map_restores import restored_runs
 from rollout.app.ports import PastRuns, RunHeader
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.headline import WhatChanged, changed_settings, reverted_settings, wanted_settings
@@ -22,6 +23,7 @@ def change_of(journal: PastRuns, header: RunHeader) -> WhatChanged:
     runs = _reverted_runs(journal, header)
     plans = [found.plan for run in runs[:MOST_REVERTED] if (found := _header(journal, run)) is not None]
     settings = tuple(each for plan in plans for each in changed_settings(plan_codec.reasons_in(plan)))
+    settings = settings or tuple(each for plan in plans for each in wanted_settings(plan_codec.wanted_in(plan)))
     return WhatChanged("", reverted_settings(settings), runs)
 
 
@@ -31,10 +33,11 @@ def _reverted_runs(journal: PastRuns, header: RunHeader) -> tuple[str, ...]:
     if summary is not None and summary.reverted:
         return tuple(summary.reverted)
     try:
-        transactions = decode_order(header.order).transactions
+        order = decode_order(header.order)
     except StateError:
         return ()
-    return tuple(dict.fromkeys(transaction.rpartition("-")[0] for transaction in transactions.values()))
+    runs = dict.fromkeys(transaction.rpartition("-")[0] for transaction in order.transactions.values())
+    return tuple(runs) or restored_runs(journal, order)
 
 
 def _header(journal: PastRuns, run: str) -> RunHeader | None:

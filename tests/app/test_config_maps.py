@@ -25,6 +25,7 @@ from rollout.app.following import has_acted, replay
 from rollout.app.plan import build_plan
 from rollout.app.ports import Journal, Worker
 from rollout.app.rollbacks import NOTHING_SINCE, rollback_order
+from rollout.app.run_changes import change_of
 from rollout.app.run_list import listed_runs
 from rollout.app.runs import Tools, resume, start_apply, start_revert, with_pending_recovery
 from rollout.core.model.config_map import ConfigMapChange, ConfigMapOutcome
@@ -499,6 +500,18 @@ def test_a_run_and_the_list_of_runs_say_that_its_config_map_is_restored(here: He
     assert "run r1 on c by me@here: done, rolled back" in listed
     assert "changes: serializeImagePulls: false (playbook p)" in listed
     assert "rolled back by run r2\n" in f"{listed}\n"
+    assert "changes: serializeImagePulls (rolls back run r1)" in listed
+    assert "not recorded" not in listed
+
+
+def test_a_rollback_over_several_runs_without_nodes_names_them_and_no_restored_one(here: Here) -> None:
+    start_apply(nodeless(CHANGE), ACCESS, here.tools())
+    start_apply(nodeless(LATER), ACCESS, here.tools())
+    here.roll_back("r2")
+    start_apply(nodeless(LATER), ACCESS, here.tools())
+    here.roll_back("r1")
+    reverts = {run: change_of(here.journal, here.journal.header(run)).reverts for run in ("r3", "r5")}
+    assert reverts == {"r3": ("r2",), "r5": ("r4", "r1")}
 
 
 def test_one_that_is_restored_under_its_old_name_is_not_told_as_still_to_be_restored(here: Here) -> None:
