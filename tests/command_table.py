@@ -1,17 +1,23 @@
-"""The table of commands from their declarations: ``python -m tests.command_table`` writes it."""
+"""The tables of commands and of their parameters, from their declarations: ``python -m tests.command_table`` writes them."""
 
 from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+
+import click
 
 import rollout.cli
 import rollout.features
-from rollout.cli.registry import REGISTERED, SECTIONS, Listed
+from rollout.cli.registry import REGISTERED, SECTIONS, Listed, ListedParameter
 from tests.places import ROOT
 
+PARAMETERS_FILE = ROOT / "rollout/cli/parameter_table.py"
+PARAMETERS_HEAD = (
+    '"""What completions need of the parameters of each command: `python -m tests.command_table` writes this file."""'
+)
 FILE = ROOT / "rollout/cli/command_table.py"
 HEAD = '"""Every command of ``rollout``: `python -m tests.command_table` writes this file, see ``rollout/cli/registry.py``."""'
 
@@ -35,16 +41,63 @@ def text(commands: Mapping[str, Listed]) -> str:
     return f"{HEAD}\n\nfrom rollout.cli.registry import Listed\n\n# fmt: off\nCOMMANDS = {{\n{rows}}}\n"
 
 
-def _row(listed: Listed) -> str:
-    """Its place and its line, and what is not as usual."""
-    usual = Listed("", "")._asdict()
-    where, line, *others = listed._asdict().items()
+def commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """This command and those in it that the table of commands does not have: ``lab`` and ``lab up``."""
+    yield name, command
+    if isinstance(command, click.Group):
+        for word, inner in command.commands.items():
+            yield from commands(f"{name} {word}", inner)
+
+
+def with_parameters() -> Mapping[str, click.Command]:
+    """Every command that a line can call."""
+    found = {name: _command(listed) for name, listed in declared().items()}
+    return {inner: command for name, first in found.items() for inner, command in commands(name, first)}
+
+
+def _command(listed: Listed) -> click.Command:
+    module, _, attribute = listed.where.partition(":")
+    found = getattr(import_module(f"rollout.{module}"), attribute)
+    assert isinstance(found, click.Command)
+    return found
+
+
+def parameters_text(found: Mapping[str, click.Command]) -> str:
+    rows = "".join(
+        f"    {_quoted(name)}: ListedParameters({_quoted(command.get_short_help_str())}, (\n"
+        + "".join(f"        {_parameter_row(parameter)},\n" for parameter in command.params)
+        + "    )),\n"
+        for name, command in found.items()
+    )
+    names = "ListedParameter, ListedParameters"
+    return f"{PARAMETERS_HEAD}\n\nfrom rollout.cli.registry import {names}\n\n# fmt: off\nPARAMETERS = {{\n{rows}}}\n"
+
+
+def _parameter_row(parameter: click.Parameter) -> str:
+    kind = parameter.type
+    option = parameter if isinstance(parameter, click.Option) else None
+    return _row(
+        ListedParameter(
+            str(parameter.name),
+            (*parameter.opts, *parameter.secondary_opts) if option else (),
+            (option.help or "") if option else "",
+            tuple(kind.choices) if isinstance(kind, click.Choice) else (),
+            "" if not isinstance(kind, click.Path) else "file" if kind.file_okay else "dir",
+            option is not None and option.is_flag,
+            parameter.multiple or parameter.nargs == -1,
+        )
+    )
+
+
+def _row(listed: Listed | ListedParameter) -> str:
+    """What has no usual value, and what is not as usual."""
+    usual = listed._field_defaults
     words = [
-        _quoted(where[1]),
-        _quoted(line[1]),
-        *(f"{key}={_quoted(value)}" for key, value in others if value != usual[key]),
+        _quoted(value) if key not in usual else f"{key}={_quoted(value)}"
+        for key, value in listed._asdict().items()
+        if key not in usual or value != usual[key]
     ]
-    return f"Listed({', '.join(words)})"
+    return f"{type(listed).__name__}({', '.join(words)})"
 
 
 def _quoted(value: object) -> str:
@@ -55,3 +108,4 @@ def _quoted(value: object) -> str:
 
 if __name__ == "__main__":
     FILE.write_text(text(declared()))
+    PARAMETERS_FILE.write_text(parameters_text(with_parameters()))

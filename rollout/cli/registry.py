@@ -5,7 +5,8 @@ reads its output or when it is interrupted. Its name is that of click, after tha
 
 ``rollout`` must find a command without the import of the others: importing all of them takes a second. So the place and the words
 of each command are also in ``rollout/cli/command_table.py``, which ``python -m tests.command_table`` writes from the declarations.
-A test compares the two. Nobody edits the table. Reading the sources at each call would need no table, but every call would pay
+What a completion needs of its parameters is in ``rollout/cli/parameter_table.py``, from the same program.
+A test compares them. Nobody edits the tables. Reading the sources at each call would need no table, but every call would pay
 for it, and a wheel would need its sources.
 """
 
@@ -47,6 +48,29 @@ class Listed(NamedTuple):
     """It changes nodes without a run: nobody knows how far it came when it is interrupted, and the same command does the rest."""
     changes_with: tuple[str, ...] = ()
     """With one of these options it behaves as if ``needs_output`` were false and ``goes_on_when_repeated`` true."""
+
+
+class ListedParameter(NamedTuple):
+    """What a completion knows of an option, or of an argument, before its command is imported."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    """``()``: an argument."""
+    line: str = ""
+    """The help that zsh and fish show."""
+    choices: tuple[str, ...] = ()
+    paths: str = ""
+    """``file`` or ``dir``: its value is completed with paths."""
+    is_flag: bool = False
+    several: bool = False
+    """It may be given more than once."""
+
+
+class ListedParameters(NamedTuple):
+    """The parameters of one command, and its line where the command that it is in lists it."""
+
+    line: str
+    parameters: tuple[ListedParameter, ...]
 
 
 class Registered(NamedTuple):

@@ -1,4 +1,4 @@
-"""Groups with commands from the table: only the command that is called is imported."""
+"""Groups with commands from the table: only the command that is called is imported. A completion imports none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def called(words: Sequence[str]) -> str:
 
 
 class TableGroup(click.Group):
-    """The commands within another: only the one that is called is imported; ``--help`` and the completion of a name import none."""
+    """The commands within another: only the one that is called is imported; ``--help`` and completions import none."""
 
     by_first_word = False
 
@@ -70,13 +70,14 @@ class TableGroup(click.Group):
         listed = COMMANDS.get(f"{self._within} {cmd_name}".strip()) if " " not in cmd_name else None
         if listed is None:
             return None
+        if COMPLETE in os.environ:
+            found = import_module("rollout.cli.completion").from_table(f"{self._within} {cmd_name}".strip())
+            return found if isinstance(found, click.Command) else None
         import_module("rollout.composition.kinds").install()
         module, _, attribute = listed.where.partition(":")
         found = getattr(import_module(f"rollout.{module}"), attribute)
         if not isinstance(found, click.Command):
             raise TypeError(listed.where)
-        if COMPLETE in os.environ:
-            import_module("rollout.cli.completion").complete_parameters(found)
         return found
 
     def resolve_command(

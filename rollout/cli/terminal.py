@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from rollout.app.call import CordonsResult
-from rollout.app.revert import NothingReverted, RunResult
 from rollout.cli.options import typed_confirmation
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds
@@ -17,7 +17,9 @@ from rollout.core.model.proof import NodeProof
 from rollout.core.presentation.emergency_text import PROOF_DOCUMENTS, proof_documents, proof_lines
 from rollout.core.presentation.nothing_to_do import NothingToDo, nothing_document, nothing_lines
 from rollout.core.text import documents
-from rollout.features.drain.asking.cordons import CordonsDocument
+
+if TYPE_CHECKING:
+    from rollout.app.revert import NothingReverted, RunResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +82,6 @@ class Terminal:
 def run_documents() -> Kinds:
     """What a run prints, also one that reverts."""
     from rollout.core.presentation.event_documents import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout show schema documents` needs it here
+    from rollout.features.drain.asking.cordons import CordonsDocument  # noqa: PLC0415 - of calls that change nodes
 
     return (*RUN_DOCUMENTS, CordonsDocument, *PROOF_DOCUMENTS)

@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from rollout.cli.completion import BY_NAME, from_table
 from rollout.cli.main import run
+from rollout.cli.parameter_table import PARAMETERS
 from rollout.cli.registry import SECTIONS
-from rollout.cli.table_group import COMPLETE
+from rollout.cli.table_group import COMPLETE, FirstWordGroup
+from tests.command_table import with_parameters
 from tests.places import ROOT
 
 INVENTORY = """\
@@ -83,6 +87,29 @@ def test_what_is_completed(
 
 def test_every_command_is_completed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert completed("", monkeypatch, capsys) == [name for names in SECTIONS.values() for name in names]
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_command_from_the_table_completes_as_itself(name: str) -> None:
+    real, listed = with_parameters()[name], from_table(name)
+    assert suggestions(listed, listed, "-") == suggestions(real, real, "-")
+    values = {parameter.name: suggestions(real, parameter, "") for parameter in real.params}
+    of_table = {parameter.name: suggestions(listed, parameter, "") for parameter in listed.params}
+    words = {each.name for each in real.params if isinstance(real, FirstWordGroup) and isinstance(each, click.Argument)}
+    for parameter in values.keys() - BY_NAME.keys() - words:
+        assert of_table[parameter] == values[parameter]
+    assert of_table.keys() == values.keys()
+    assert isinstance(listed, FirstWordGroup) == isinstance(real, FirstWordGroup)
+    assert isinstance(listed, click.Group) == isinstance(real, click.Group)
+
+
+HELP = ("-h", "--help")
+Completes = click.Command | click.Parameter
+
+
+def suggestions(command: click.Command, of: Completes, typed: str) -> list[tuple[object, str, str | None]]:
+    found = of.shell_complete(click.Context(command, info_name="x"), typed)
+    return [(item.value, item.type, item.help) for item in found if item.value not in HELP]  # as an earlier call set it
 
 
 @pytest.mark.parametrize("broken", ["cluster = [\n", "cluser = 'x'\n"])

@@ -16,10 +16,11 @@ from rollout.app.ports import RunHeader
 from rollout.cli.command_table import COMMANDS
 from rollout.cli.main import cli, run
 from rollout.cli.old_names import OLD_NAMES
+from rollout.cli.parameter_table import PARAMETERS
 from rollout.cli.registry import SECTIONS, registered
 from rollout.cli.table_group import COMPLETE
 from rollout.core.run.journal_codec import encode_order
-from tests.command_table import FILE, declared, text
+from tests.command_table import FILE, PARAMETERS_FILE, declared, parameters_text, text, with_parameters
 from tests.orders import make_order
 
 REACHES_NODES = ("paramiko", "fabric")
@@ -82,6 +83,37 @@ def test_to_complete_the_name_of_a_command_imports_none_of_them(tmp_path: Path) 
     assert [name for name in loaded if name.removeprefix("rollout.") in modules] == []
 
 
+COMPLETES = """\
+import os, sys
+from rollout.cli.main import run
+for name in {names}:
+    os.environ["COMP_WORDS"] = f"rollout {{name}} --"
+    run([])
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.process
+def test_to_complete_the_options_of_any_command_imports_none_of_them(tmp_path: Path) -> None:
+    """Only modules that the completion of a command's name imports, too: a shell waits for it at each Tab."""
+    first = loaded_to_complete([""], tmp_path)
+    assert "rollout.cli.completion" in first
+    assert loaded_to_complete(list(PARAMETERS), tmp_path) - first == set()
+
+
+def loaded_to_complete(names: list[str], folder: Path) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", COMPLETES.format(names=names)],
+        cwd=folder,
+        env={**os.environ, COMPLETE: "bash_complete"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.count("plain,--help") == len(names)
+    return set(done.stderr.split())
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("words", [["status"], ["watch"], ["report"], ["runs"]])
 def test_commands_that_look_at_a_run_know_the_kinds_of_gates_and_import_nothing_about_runtimes(
@@ -130,6 +162,7 @@ def test_a_run_imports_nothing_that_makes_plans(tmp_path: Path, words: list[str]
 
 def test_the_table_of_commands_is_that_of_their_declarations() -> None:
     assert FILE.read_text() == text(declared()), "python -m tests.command_table"
+    assert PARAMETERS_FILE.read_text() == parameters_text(with_parameters()), "python -m tests.command_table"
     assert not COMMANDS.keys() & OLD_NAMES.keys()
 
 
