@@ -103,7 +103,8 @@ def test_what_changes_has_old_and_new_values_and_the_diff() -> None:
 def test_failed_nodes_have_the_last_line_of_their_kubelet_or_the_command_that_reads_it() -> None:
     assert "journalctl -u kubelet" in story_parts(halted())["failed"]
     name = next(name for name, record in halted().state.nodes.items() if record.reference == "unit-failed")
-    log = LastLog("exit-code", ("first line", "last line <of the log>"))
+    ended = "systemd[1]: kubelet.service: Failed with result 'exit-code'."  # says nothing of the cause
+    log = LastLog("exit-code", ("first line", "last line <of the log>", ended))
     nodes = {**halted().state.nodes, name: replace(halted().state.nodes[name], log=log)}
     failed = story_parts(with_state(halted(), nodes=nodes))["failed"]
     assert "last line &lt;of the log&gt;" in failed

@@ -99,13 +99,24 @@ def failed(story: Story) -> Html:
     return raw(tag("ul", rows, class_="failed"), rest)
 
 
+def _own_last_line(log: Sequence[str]) -> str:
+    """The last line that the process itself wrote: those of systemd after it only say that the process ended."""
+    return next((line for line in reversed(log) if not line.startswith("systemd[")), log[-1])
+
+
 def _failed(story: Story, kind: Fallen) -> Html:
     log = failure_log(story.state, kind.nodes)
     reference = f" [{kind.reference}]" if kind.reference else ""
     if log is not None and log.lines:
         last: Html = raw(
             tag("p", f"last line of the kubelet of {log.node}", class_="dim"),
-            tag("pre", lines(log.lines[-1:]), tabindex="0", role="region", aria_label=f"last log line of {log.node}"),
+            tag(
+                "pre",
+                lines([_own_last_line(log.lines)]),
+                tabindex="0",
+                role="region",
+                aria_label=f"last log line of {log.node}",
+            ),
         )
     elif kind.state is NodeState.UNREACHABLE:
         last = Html("")
