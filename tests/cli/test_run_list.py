@@ -105,7 +105,10 @@ def test_an_empty_journal_has_no_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert listed(str(tmp_path / "none"), capsys) == []
     assert run(["runs", "--state", str(tmp_path / "none")]) == 0
     how = f"`rollout show config --state {tmp_path / 'none'}`"
-    assert capsys.readouterr().out == f"no such run in this journal; {how} shows which journal is read\n"
+    assert (
+        capsys.readouterr().out
+        == f"the journal has no run, or none that the options choose; {how} shows which journal is read\n"
+    )
     assert not (tmp_path / "none").exists()
 
 

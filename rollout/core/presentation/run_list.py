@@ -134,7 +134,7 @@ class RunFilter:
 def run_lines(runs: Collection[ListedRun], now: float) -> Iterator[str]:
     """``now``: seconds since the epoch."""
     if not runs:
-        yield "no such run in this journal; `rollout show config` shows which journal is read"
+        yield "the journal has no run, or none that the options choose; `rollout show config` shows which journal is read"
     for run in runs:
         what = "rollback" if run.goal == Goal.REVERT else "run"
         code = "" if run.exit_code is None else f", exit code {run.exit_code}"
