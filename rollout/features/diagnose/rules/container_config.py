@@ -8,18 +8,12 @@ alone, behind ``Error: ``: there only a whole form is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-
-from rollout.features.diagnose.rules.facts import BareFact, Kind
 
 LONGEST = 4096
 """Characters of an error that are read."""
 _NAME = r"[a-z0-9][a-z0-9.-]{0,252}"
 _OF_POD = r'(?: \(pod: "[^"]{1,600}", container: [\w.-]{1,253}\))?'
-_NAMED = re.compile(
-    r' \(pod: "(?P<name>[^"_]{1,253})_(?P<namespace>[^"_(]{1,63})\([^")]{0,64}\)", container: (?P<container>[\w.-]{1,253})\)$'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,36 +94,9 @@ _FORMS = (
         "the kubelet's lines about this volume: `MountVolume.SetUp`",
     ),
 )  # fmt: skip
-_SYNC = re.compile(r'failed to "\w{4,40}" for "(?P<container>[\w.-]{1,253})" with (?P<reason>\w{4,60}): ')
-_ERROR = "Error: "
-_BEHIND = "], \t\r\n"
-
-
-def of_sync(plain: str, pod: str) -> Iterator[BareFact]:
-    """Of ``Error syncing pod``: each container with this error. ``plain``: without the backslashes of texts in texts."""
-    found = list(_SYNC.finditer(plain[:LONGEST]))
-    for at, match in enumerate(found):
-        end = found[at + 1].start() if at + 1 < len(found) else len(plain)
-        if match["reason"] == REASON:
-            error = plain[match.end() : end][:LONGEST].rstrip(_BEHIND).removesuffix('"').removeprefix('"')
-            yield unconfigured(pod, match["container"], error, "sync")
 
 
 REASON = "CreateContainerConfigError"
-
-
-def of_event(pod: str, container: str, message: str) -> BareFact | None:
-    """Of an event ``Failed``: its message has the error only."""
-    error = message[:LONGEST].removeprefix(_ERROR)
-    known = message.startswith(_ERROR) and cause_of(error, pod) is not None
-    return unconfigured(pod, container, error, "event") if known else None
-
-
-def unconfigured(pod: str, container: str, error: str, by: str) -> BareFact:
-    """Some forms name the pod and the container, which a table of events does not."""
-    if named := _NAMED.search(error[:LONGEST]):
-        pod, container = pod or f"{named['namespace']}/{named['name']}", container or named["container"]
-    return BareFact(Kind.UNCONFIGURED, {"pod": pod, "container": container, "error": error[:LONGEST], "by": by})
 
 
 def cause_of(error: str, pod: str) -> ConfigCause | None:

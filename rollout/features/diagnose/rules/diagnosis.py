@@ -33,6 +33,7 @@ from rollout.kubelet import versions
 IDS = (
     "cgroup-v1-refused",
     "container-config-error",
+    "container-create-error",
     "container-definition-changed",
     "container-name-reserved",
     "container-not-killed",

@@ -38,7 +38,7 @@ class Kind(StrEnum):
     QUEUED = auto()  # pod, container, image: the kubelet wants an image; described: "yes" in a `describe` of the pod
     UNQUEUED = auto()  # image: the kubelet begins the pull, after its own queue
     PULLED = auto()  # pod, container, image, took, waited, size (the last three "" if not printed)
-    PULL_FAILED = auto()  # pod, container, image, error; sandbox: "yes" if it is the image of the pod's sandbox
+    PULL_FAILED = auto()  # pod, container, image, error; sandbox: "yes" if it is the image of the pod's sandbox; inspected: "yes" if the runtime could not tell of it
     BACK_OFF = auto()  # pod, container, image
     PULL_CUT = auto()  # image, deadline, progress, by: a program cancelled a pull without progress
     PROGRESS = auto()  # image, progress: the state of a pull, printed every 10 s by dockershim
@@ -65,7 +65,8 @@ class Kind(StrEnum):
     DIED = auto()  # pod, id: the kubelet saw that a container had ended
     NAMED = auto()  # pod, container, id: which container an id is
     TROUBLE = auto()  # id, of, pod, cid (container), by, away, key, backoff: the kubelet cannot go on, see ``troubles``
-    UNCONFIGURED = auto()  # pod, container, error, by: a container cannot be created for want of its configuration
+    UNCONFIGURED = auto()  # pod, container, reason, error, by: a container cannot be configured, created or started
+    STARTED = auto()  # pod, container: it was started
     UNMOUNTED = auto()  # of, unique, holder (its pod's uid): a volume that the kubelet unmounted
     STOP_ASKED = auto()  # id, grace, by (the scheme of its ids): the runtime was asked to stop a container
     WAIT_ENDED = auto()  # id, error: the runtime no longer waits for the end of a container

@@ -37,6 +37,7 @@ _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
 _CUT = re.compile(CUT.pattern.decode())
 _OF_K0S = re.compile(OF_K0S)
 _PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|&?\{[^}]{0,4096}\}|\[[^\]]{0,4096}\]|\S*)')
+_CUT_ERROR = re.compile(r' (err|error)="((?:[^"\\]|\\.){1,4096})\\?$')
 
 _MICROSECONDS = re.compile(r'"__REALTIME_TIMESTAMP" ?: ?"(\d{10,17})"|"ts" ?: ?(\d{10,16})')
 
@@ -333,8 +334,11 @@ def _moved(inner: float, outer: float) -> float:
 
 
 def keys_of(text: str) -> dict[str, str]:
-    """``key="value"`` pairs; a pair that is cut is left out."""
-    return {found[1]: unquoted(found[2]) for found in _PAIR.finditer(text)}
+    """``key="value"`` pairs. One that is cut is left out, except an error: its beginning tells something."""
+    keys = {found[1]: unquoted(found[2]) for found in _PAIR.finditer(text)}
+    if cut := _CUT_ERROR.search(text):
+        keys[cut[1]] = unquoted(f'"{cut[2]}"')
+    return keys
 
 
 def unquoted(text: str) -> str:

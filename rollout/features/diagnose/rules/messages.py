@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from rollout.features.diagnose.rules.container_config import REASON, of_sync
+from rollout.features.diagnose.rules.container_errors import REASONS, of_sync
 from rollout.features.diagnose.rules.facts import BareFact, Kind
-from rollout.features.diagnose.rules.pod_events import event_found, not_pulled, sandbox_image
+from rollout.features.diagnose.rules.pod_events import event_found, inspected, not_pulled, sandbox_image
 from rollout.features.diagnose.rules.troubles import (
     LONGEST,
     NOT_KILLED,
@@ -138,7 +138,7 @@ _SYNC = re.compile(
     r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?P<reason>ErrImagePull|ImagePullBackOff|RegistryUnavailable|SignatureValidationFailed): (?P<error>.*)'
 )
 _NOT_ASKED = re.compile(
-    r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?:InvalidImageName|ErrImageNeverPull): '
+    r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?:InvalidImageName|ErrImageNeverPull|ImageInspectError): '
 )
 _BACK_OFF_IMAGE = re.compile(r'Back-off pulling image [\\"]*(?P<image>[^\\"]+)')
 _OLD_POD = re.compile(r'\("(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\((?P<uid>[\w-]{0,64})')
@@ -281,15 +281,19 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
     yield from troubles
     if troubles:
         return
-    if REASON in error:
+    if any(reason in error for reason in REASONS):
         yield from of_sync(_plain_quotes(told), pod)
     match = _SYNC.search(error)
     if match is None:
         if not_asked := _NOT_ASKED.search(error):
-            why = not_pulled(_plain_quotes(error[not_asked.end() :][:LONGEST]))
-            yield from (
-                [BareFact(Kind.PULL_FAILED, {"pod": pod, "container": not_asked["container"], **why})] if why else ()
+            plain, of = (
+                _plain_quotes(error[not_asked.end() :][:LONGEST]),
+                {"pod": pod, "container": not_asked["container"]},
             )
+            if why := not_pulled(plain):
+                yield BareFact(Kind.PULL_FAILED, of | why)
+            elif lacking := inspected(plain):
+                yield BareFact(lacking.kind, {**of, **lacking.fields})
             return
         if pause := sandbox_image(_plain_quotes(_OLD_SYNC.sub("", error)[:LONGEST])):
             yield BareFact(Kind.PULL_FAILED, {"pod": pod, "container": "", **pause})
@@ -532,9 +536,9 @@ for _begin, _reader in _SPECIAL:
 
 _EVENT_WORDS = (
     "KillContainerError", "KillPodSandboxError", "reserve container name", "reserve sandbox name", "error reserving ", "low on resource",
-    "ack-off pulling image ", "ulling image ", "uccessfully pulled image ", "ailed to pull image ", "definition changed", "spec hash changed",
+    "ack-off pulling image ", "ulling image ", "uccessfully pulled image ", "ailed to pull image ", "ailed to inspect image ", "definition changed", "spec hash changed",
     "Error: secret", "Error: configmap", "Error: couldn't find key", "runAsNonRoot", "breaks non-root policy", "Error: failed to sync",
-    "Created container", "Error: object", "Error: services", "subPath", "Error: cannot find volume", "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
+    "Created container", "tarted container", "ontainer started", "Error: object", "Error: services", "subPath", "Error: cannot find volume", "containerd task", "containerd container", "ailed to start container", "ontainer create failed", "Error: context deadline", "Error: checking sig", "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
 )  # fmt: skip
 _STATE_WORDS = ("pleg was last seen active", "container runtime is down", "container runtime status check", _CGROUP)
 _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
@@ -547,7 +551,8 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
         "SignatureValidationFailed",
         "InvalidImageName",
         "ErrImageNeverPull",
-        REASON,
+        "ImageInspectError",
+        *sorted(REASONS),
         *_HOLDING,
         "KillContainerError",
         "KillPodSandboxError",

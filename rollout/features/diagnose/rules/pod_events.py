@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rollout.features.diagnose.rules.container_config import of_event
+from rollout.features.diagnose.rules.container_errors import of_event
 from rollout.features.diagnose.rules.facts import BareFact, Kind
 from rollout.features.diagnose.rules.troubles import runtime_call, troubles_in
 
@@ -21,10 +21,12 @@ _NO_NAME = re.compile(
     re.DOTALL,
 )
 _NEVER = re.compile(r'Container image "(?P<image>[^"]{1,512})" (?P<error>is not present with pull policy of Never)')
+_INSPECTED = re.compile(r'Failed to inspect image "(?P<image>[^"]{0,512})": (?P<error>.{1,4096})', re.DOTALL)
 _SCHEDULED = re.compile(r"Successfully assigned \S+ to (?P<node>\S+)")
 _DEFINITION = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
 _SPEC_HASH = re.compile(r"id \w+://(?P<container>[\w.-]+):Container spec hash changed")
 _CREATED = re.compile(r"Created container:? (?P<container>[\w.-]{1,253})")
+_STARTED = re.compile(r"Started container:? (?P<container>[\w.-]{1,253})")
 _REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
 
 
@@ -54,10 +56,15 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
     if reason == "Failed" and (unable := of_event(pod, container, message)) is not None:
         yield unable
         return
+    if reason == "InspectFailed" and (lacking := inspected(message)):
+        yield BareFact(lacking.kind, {**about, **lacking.fields})
+        return
     if reason == "FailedCreatePodSandBox" and (pause := sandbox_image(message)):
         yield BareFact(Kind.PULL_FAILED, about | pause)
     if reason == "Created" and (made := _CREATED.fullmatch(message)):
         about["container"] = container or made["container"]
+    if reason == "Started" and (started := _STARTED.fullmatch(message)):
+        about["container"] = container or started["container"]
     if (simple := _SIMPLE.get(reason)) is not None:
         yield BareFact(simple, about)
         return
@@ -77,6 +84,22 @@ def not_pulled(message: str) -> dict[str, str] | None:
     """The image that a kubelet did not ask the runtime for, and why: its name is none, or its pod forbids the pull."""
     match = _NO_NAME.search(message) or _NEVER.search(message)
     return {**match.groupdict(), "error": match["error"].rstrip('"')} if match else None
+
+
+_AMBIGUOUS = re.compile(r"but image name (\S{1,512}) returns ambiguous list")
+
+
+def inspected(message: str) -> BareFact | None:
+    """An image that the runtime could not tell of, so that none was pulled: by its error, or the runtime that did not answer."""
+    match = _INSPECTED.search(message)
+    if match is None:
+        return None
+    error = match["error"].rstrip('"')
+    if away := runtime_call("ImageStatus", error):
+        return BareFact(Kind.TROUBLE, {**away.fields, "cid": ""})
+    named = _AMBIGUOUS.search(error)
+    image = match["image"] or (named[1] if named else "")
+    return BareFact(Kind.PULL_FAILED, {"image": image, "error": error, "inspected": "yes"})
 
 
 def sandbox_image(error: str) -> dict[str, str] | None:
@@ -117,6 +140,7 @@ _SIMPLE = {
     "FailedMount": Kind.HELD,
     "FailedAttachVolume": Kind.HELD,
     "Created": Kind.RAN,
+    "Started": Kind.STARTED,
     "Evicted": Kind.EVICTS,
 }
 _STATUS_UNKNOWN = "error determining status: "

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rollout.core.text.terminal import printable
-from rollout.features.diagnose.rules.container_config import REASON, unconfigured
+from rollout.features.diagnose.rules.container_errors import REASONS, unconfigured
 from rollout.features.diagnose.rules.facts import API_CLOCK, LONGEST_TEXT, BareFact, Fact, Kind, SourceLine
 from rollout.features.diagnose.rules.moments import moment
-from rollout.features.diagnose.rules.pod_events import is_rejection, not_pulled
+from rollout.features.diagnose.rules.pod_events import inspected, is_rejection, not_pulled
 from rollout.features.diagnose.rules.troubles import troubles_in
 
 NOT_ASKED = ("InvalidImageName", "ErrImageNeverPull")
 """Reasons of a container of which the kubelet does not ask the runtime for the image."""
-FAILED = ("ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed", "ImageInspectError")
+FAILED = ("ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed")
 """Reasons of a container that lacks its image, with the runtime's error."""
 Document = Mapping[str, Any]
 NOT_STARTED = ("ContainerCreating", "PodInitializing")
@@ -111,14 +111,18 @@ def _waits(about: Mapping[str, str], placed: float | None, waiting: Document) ->
     reason, message = _word(waiting, "reason"), _word(waiting, "message")
     if reason in NOT_STARTED:
         yield placed, BareFact(Kind.WAITING, {**about, "reason": reason})
-    elif reason in ("CreateContainerError", "RunContainerError"):
-        for trouble in troubles_in(message):
+    elif reason in REASONS and message:
+        troubles = list(troubles_in(message))
+        for trouble in troubles:
             fields = {**trouble.fields, "by": "status", "pod": about["pod"], "cid": "", "reason": reason}
             yield None, BareFact(Kind.TROUBLE, {**fields, "container": about["container"], "error": message})
-    elif reason == REASON and message:
-        yield None, unconfigured(about["pod"], about["container"], message, "status")
+        if not troubles:
+            yield None, unconfigured(about["pod"], about["container"], reason, message, "status")
     elif reason in NOT_ASKED and (why := not_pulled(message)):
         yield None, BareFact(Kind.PULL_FAILED, {**about, **why})
+    elif reason == "ImageInspectError" and (lacking := inspected(message)):
+        if lacking.kind is Kind.PULL_FAILED:
+            yield None, BareFact(Kind.PULL_FAILED, {**lacking.fields, **about})
     elif reason in FAILED:
         yield None, BareFact(Kind.PULL_FAILED, {**about, "error": message})
     elif reason == "ImagePullBackOff":
@@ -141,7 +145,7 @@ _TOLD = {
     Kind.REJECTED: "rejected: {reason}: {message}",
     Kind.WAITING: "container {container} waits: {reason}, image {image}",
     Kind.PULL_FAILED: "container {container} waits for image {image}: {error}",
-    Kind.UNCONFIGURED: "container {container} waits: CreateContainerConfigError: {error}",
+    Kind.UNCONFIGURED: "container {container} waits: {reason}: {error}",
     Kind.TROUBLE: "container {container} waits: {reason}: {error}",
     Kind.BACK_OFF: "container {container} waits: ImagePullBackOff, image {image}",
     Kind.ENDED: "container {container} ended with status {status}",

@@ -12,6 +12,7 @@ internal/image and signature; docker/distribution registry/api/errcode; Go net, 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
@@ -25,6 +26,8 @@ class PullCause(StrEnum):
     INVALID_NAME = (
         "the image's name, in the pod or in the node's configuration, is not a valid one, so no registry is asked"
     )
+    SHORT_NAME = "the image's name is short, without a registry, and the node's runtime does not choose one of several, or has none to choose"
+    OLD_FORMAT = "the image has a manifest of the old format (schema 1), which this runtime does not pull: the image has to be built anew"
     NEVER = "the pod forbids the pull (imagePullPolicy: Never), and the node does not have the image"
     NO_PART = "the host that was asked lacks a manifest or a layer that the image names"
     NO_IMAGE_OR_ACCESS = "the registry has no such repository, or does not show it without other credentials"
@@ -58,6 +61,7 @@ class PullCause(StrEnum):
     DISK_ERROR = "the node's disk reports input or output errors"
     SNAPSHOTS = "the runtime's own store lacks a layer or a snapshot that it has recorded: the image and the registry are not the cause"
     LEFTOVERS = "the runtime's own store still has the directory of a layer that it has not recorded: the image and the registry are not the cause"
+    SNAPSHOTTER = "the runtime's snapshotter, which is a program of its own, does not answer: the image and the registry are not the cause"
     LOCKED = "another pull of the same layer holds its lock in the runtime"
     UNPACK = (
         "the layer that the node has stored cannot be unpacked: its copy on the node, or the image itself, is damaged"
@@ -92,8 +96,23 @@ class PullError:
 
 
 def read_error(text: str) -> PullError:
-    """What the error says. Any text is read; an unknown one has no cause."""
-    plain = _unescaped(text[-LONGEST:])
+    """What the error says. Any text is read; an unknown one has no cause. A list has an error for each of the credentials that were tried."""
+    tries = [_read(each) for each in _tries(_unescaped(text[-LONGEST:]))]
+    last = tries[-1]
+    if last.confidence is Confidence.CERTAIN and len({each.cause for each in tries}) > 1:
+        return replace(last, confidence=Confidence.LIKELY)
+    return last
+
+
+_NEXT_TRY = re.compile(r", (?=rpc error: code = \w{1,20} desc = |failed to pull and unpack image \")")
+
+
+def _tries(plain: str) -> list[str]:
+    """The errors of a list as the kubelet joins them, see ``NewAggregate`` of apimachinery; else the one error."""
+    return _NEXT_TRY.split(plain[1:-1]) if plain.startswith("[") and plain.endswith("]") else [plain]
+
+
+def _read(plain: str) -> PullError:
     skeleton, tokens = _skeleton(plain)
     links = _links(skeleton)
     asked = _host(tokens, links)
@@ -245,6 +264,14 @@ _FORMS = (
         rf"blob {_DIGEST} expected at {_PATH}: blob not found: not found",
         r"(?:failed to stat snapshot|failed to get snapshot|failed to prepare extraction snapshot) [^:]*: (?:[^:]*: )?not found",
         r"layer does not exist", r"unknown parent layer", r"layer not known",
+        rf"(?:failed to create (?:snapshot|active): )?missing parent (?:{_QUOTED} )?bucket: not found",
+        rf"(?:error )?creating overlay mount to {_PATH}(?:, mount_data={_QUOTED})?: no such file or directory",
+        rf"readlink {_PATH}: (?:invalid argument|no such file or directory)",
+    ),
+    _Form(
+        PullCause.SNAPSHOTTER,
+        re.compile(rf"(?:^|: )(?:failed to (?:prepare extraction|stat|get|commit) snapshot|failed to create snapshot)[^:]*: connection error: desc = {_QUOTED}(?:: unavailable)?$"),
+        Confidence.CERTAIN,
     ),
     _whole(PullCause.LEFTOVERS, rf"rename {_PATH} {_PATH}: file exists"),
     _whole(PullCause.POLICY_FILE, rf"invalid policy in {_QUOTED}: .*"),
@@ -288,6 +315,16 @@ _FORMS = (
     _whole(
         PullCause.INVALID_NAME,
         rf"couldn't parse image (?:name|reference) {_QUOTED}: invalid reference format(?:: .*)?", r"no such image: \S{1,512}: invalid reference format",
+    ),
+    _whole(
+        PullCause.SHORT_NAME,
+        r"short name mode is enforcing, but image name \S{1,512} returns ambiguous list",
+        rf"short-name {_QUOTED} did not resolve to an alias and no (?:unqualified-search registries are defined|containers-registries\.conf\(5\) was found)(?: in {_QUOTED})?",
+    ),
+    _whole(
+        PullCause.OLD_FORMAT,
+        rf"media type {_QUOTED} is no longer supported since containerd v2\.\d{{1,3}}, please rebuild the image as .*",
+        r"Pulling Schema 1 images have been deprecated and disabled by default since containerd v2\.0\. .*",
     ),
     _whole(PullCause.NEVER, r"is not present with pull policy of Never"),
     _whole(

@@ -357,6 +357,8 @@ def back_off_findings(facts: Facts, pulls: Sequence[Pull]) -> Iterator[Finding]:
         if failed.over:
             over = clock_text(failed.over.at or 0.0)
             begin = f"over since {over}, when the node had the image; until then the kubelet delayed the pulls of {image}{of}, because the last one failed: "
+        elif not failed.delays and failed.errors[-1]["inspected"]:
+            begin = f"the runtime could not inspect {image}{of}, so it was not pulled: "
         yield Finding(
             "image-pull-backoff", judged.sure, nodes_of(lines), since(lines), begin + judged.cause,
             proof([*lines, *failed.errors[-1:], *([failed.over] if failed.over else [])]), fetch_next=judged.fetch,
@@ -411,7 +413,11 @@ def _without_image(facts: Facts, had: _Had) -> Iterator[_Failed]:
         if fact["image"] and (fact["error"] or fact.kind is Kind.BACK_OFF)
     }
     by_cause: dict[tuple[str, str], list[Fact]] = defaultdict(list)
-    last = {(fact.node, fact["pod"], fact["container"]): fact for fact in facts.of(Kind.PULL_FAILED) if fact["pod"]}
+    last = {
+        (fact.node, fact["pod"], fact["container"]): fact
+        for fact in facts.of(Kind.PULL_FAILED)
+        if fact["pod"] or fact["inspected"]
+    }
     for fact in last.values():
         if not fact["image"] and fact.node not in told and "" not in told and had.after(fact) is None:
             by_cause[fact.node, read_error(fact["error"]).cause or fact["error"]].append(fact)

@@ -1,4 +1,4 @@
-"""Containers that cannot be created for want of their configuration, as one finding for all pods with the same error."""
+"""Containers that cannot be configured, created or started, as one finding for all pods with the same error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from rollout.core.text.terminal import counted, printable
-from rollout.features.diagnose.rules.container_config import cause_of
+from rollout.features.diagnose.rules.container_config import REASON
+from rollout.features.diagnose.rules.container_errors import cause_of
 from rollout.features.diagnose.rules.facts import AGES, Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import Confidence, Finding, nodes_of, proof, since
 from rollout.features.diagnose.rules.repeated import LAST_ONLY, OFTEN, apart_by, how_often, lasted, until_text
@@ -17,20 +18,22 @@ SHOWN = 3
 
 def config_findings(facts: Facts) -> Iterator[Finding]:
     """One for all pods of a namespace with the same error. An error that a later try does not have counts for nothing."""
-    made: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
-    in_pod: dict[tuple[str, str], list[Fact]] = defaultdict(list)
-    for fact in facts.of(Kind.RAN):
+    made: dict[tuple[str, str, str, bool], list[Fact]] = defaultdict(list)
+    in_pod: dict[tuple[str, str, bool], list[Fact]] = defaultdict(list)
+    for fact in facts.of(Kind.RAN, Kind.STARTED):
         if fact.at is not None:
-            made[fact.clock, fact["pod"], fact["container"]].append(fact)
-            in_pod[fact.clock, fact["pod"]].append(fact)
-    tries: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+            made[fact.clock, fact["pod"], fact["container"], fact.kind is Kind.RAN].append(fact)
+            in_pod[fact.clock, fact["pod"], fact.kind is Kind.RAN].append(fact)
+    tries: dict[tuple[str, str, str, bool], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.UNCONFIGURED):
-        tries[fact.clock, fact["pod"], fact["container"]].append(fact)
+        # A container that is not started has been created: only its start shows that a try succeeded.
+        tries[fact.clock, fact["pod"], fact["container"], fact["reason"] == REASON].append(fact)
     groups: dict[tuple[str, str, str, str], list[_Pod]] = defaultdict(list)
     for key, lines in tries.items():
-        pod = _Pod(lines, made[key] or made[key[0], key[1], ""], () if key[2] else in_pod[key[:2]])
+        clock, name, container, config = key
+        pod = _Pod(lines, made[key] or made[clock, name, "", config], () if container else in_pod[clock, name, config])
         if pod.counts:
-            groups[key[0], key[1].partition("/")[0], key[2], _told(lines[-1])].append(pod)
+            groups[clock, name.partition("/")[0], container, _told(lines[-1])].append(pod)
     for pods in groups.values():
         yield _finding([pod for pod in pods if pod.end is None] or pods)
 
@@ -55,7 +58,7 @@ class _Pod:
 
 
 def _told(fact: Fact) -> str:
-    cause = cause_of(fact["error"], fact["pod"])
+    cause = cause_of(fact["reason"], fact["error"], fact["pod"])
     return printable(f"`{fact['error']}`", 300) if cause is None else cause.told
 
 
@@ -69,11 +72,12 @@ def _finding(pods: Sequence[_Pod]) -> Finding:
     more = f" and {counted(len(names) - SHOWN, 'more pod')}" if len(names) > SHOWN else ""
     of = f" Of pod {', '.join(names[:SHOWN])}{more}." if any(names) else ""
     container = f"container {last['container']}" if last["container"] else "a container"
-    cause = f"{container} cannot be created: {_told(last)}.{of}{how_often(lines)}"
+    cannot = "cannot be created" if last["reason"] == REASON else "is not created or not started"
+    cause = f"{container} {cannot}: {_told(last)}.{of}{how_often(lines)}"
     ends = [pod.end for pod in pods if pod.end is not None]
     if ends:
         cause = until_text(ends[-1], cause)
-    known, by_status = cause_of(last["error"], last["pod"]), all(pod.by_status for pod in pods)
+    known, by_status = cause_of(last["reason"], last["error"], last["pod"]), all(pod.by_status for pod in pods)
     fetch = _UNKNOWN if known is None else known.fetch
     if by_status:
         fetch = f"{LAST_ONLY}; {fetch}"
@@ -82,5 +86,11 @@ def _finding(pods: Sequence[_Pod]) -> Finding:
         fetch = f"{_WHICH.format(of=perhaps['container'], pod=perhaps['pod'])}; {fetch}"
     sure = Confidence.CERTAIN if known is not None and not by_status and perhaps is None else Confidence.LIKELY
     return Finding(
-        "container-config-error", sure, nodes_of(lines), since(lines), cause, proof([*lines, *ends]), fetch_next=fetch
+        "container-config-error" if last["reason"] == REASON else "container-create-error",
+        sure,
+        nodes_of(lines),
+        since(lines),
+        cause,
+        proof([*lines, *ends]),
+        fetch_next=fetch,
     )

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from rollout.features.diagnose.rules.container_config import of_sync
+from rollout.features.diagnose.rules.container_errors import of_sync
 from rollout.features.diagnose.rules.finding import Confidence, Finding
 from tests.features.diagnose.rules.logs import diagnosis, event, event_list, found, klog, lines
 

@@ -103,6 +103,10 @@ LOGS: dict[str, tuple[str, str]] = {
         lines(*(klog(at, sync("api", "CreateContainerConfigError", 'secret "db" not found'), "E") for at in (0, 12, 300))),
         lines(*(klog(at, sync("api", "CreateContainerConfigError", 'secret "db" not found'), "E") for at in (0, 12))),
     ),
+    "container-create-error": (
+        lines(*(klog(at, sync("api", "RunContainerError", "context deadline exceeded"), "E") for at in (0, 120, 300))),
+        lines(*(klog(at, sync("api", "RunContainerError", "context deadline exceeded"), "E") for at in (0, 12))),
+    ),
     "container-name-reserved": (
         lines(*(klog(at, sync("api", "CreateContainerError", RESERVED), "E") for at in (0, 300))),
         lines(klog(0, sync("api", "CreateContainerError", RESERVED), "E")),

@@ -50,6 +50,10 @@ def test_a_pod_that_waits_for_another_reason_waits_for_no_pull(reason: str) -> N
         {"apiVersion": "v1", "kind": "Pod", **waiting(f"web-{number}", "r/a:1", 0, reason, message)}
         for number in range(4)
     ]
-    own = {"container-config-error"} if reason == "CreateContainerConfigError" else set()
+    own = {
+        "CreateContainerConfigError": {"container-config-error"},
+        "CreateContainerError": {"container-create-error"},
+        "RunContainerError": {"container-create-error"},
+    }.get(reason, set())
     assert found(json.dumps({"apiVersion": "v1", "items": pods})).keys() == own
     assert found(lines(keyed(reason, message), worded(reason, message))) == {}
