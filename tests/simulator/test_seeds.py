@@ -35,6 +35,12 @@ def test_drawn_seeds_keep_every_law() -> None:
     assert set(tally.endings) >= ENDINGS
 
 
+def test_an_unlock_between_a_confirm_and_its_record_leaves_the_node_unknown_for_a_resume() -> None:
+    """The engine is away when the confirm is sent, and the controller dies before the answer. The next one is refused by the node."""
+    end = Play(scenario(201_534)).run()
+    assert (end.ending, end.broken) == ("claimed", "")
+
+
 def test_a_seed_gives_the_same_story_every_time() -> None:
     for seed in (3, 17, 58, 161):
         first, second = Play(scenario(seed)).run(), Play(scenario(seed)).run()
