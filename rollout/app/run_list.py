@@ -45,6 +45,7 @@ def listed_runs(
     history = {name: cluster_history(journal, name, at_work) for name in clusters}
     above = {run: newer for name in clusters for run, newer in topmost_above(history[name].nodes).items()}
     later: LaterRollbacks = {}
+    rolled_back_later: set[str] = set()  # clusters with a rollback that is newer than the run
     for header in headers:
         alive = header.run in at_work
         summary = None if alive else journal.summary(header.run)
@@ -60,7 +61,7 @@ def listed_runs(
         progress = _progress(header.goal, summary, state)
         if not back and not alive and header.goal == Goal.APPLY and progress is not None and not progress.total:
             back = rolled_back(_config_map_restored(journal, header.run))
-        pending = _pending(journal, header.run, summary)
+        pending = _pending(journal, header.run, summary, may_be_settled=header.cluster in rolled_back_later)
         yield ListedRun(
             change=change,
             progress=progress,
@@ -78,6 +79,8 @@ def listed_runs(
             rolled_back=back,
             on_top=newer,
         )
+        if header.goal == Goal.REVERT:
+            rolled_back_later.add(header.cluster)
         if header.goal == Goal.REVERT and summary is not None:
             later = {**later, **_with(later, header.run, summary)}
 
@@ -89,10 +92,10 @@ def _config_map_restored(journal: PastRuns, run: str) -> Mapping[str, tuple[str,
     return {by: ()} if by else {}
 
 
-def _pending(journal: PastRuns, run: str, summary: RunSummary | None) -> str:
-    """The nodeset pending recovery that no later run has reverted."""
+def _pending(journal: PastRuns, run: str, summary: RunSummary | None, *, may_be_settled: bool) -> str:
+    """The nodeset pending recovery that no later run has reverted. A replay takes long: it is only for what may be settled."""
     owed = summary.owed if summary is not None else ""
-    state = replay_if_readable(journal, run) if owed else None
+    state = replay_if_readable(journal, run) if owed and may_be_settled else None
     done = recovered_since(journal, state) if state is not None else frozenset()
     return fold(name for name in expand(owed) if name not in done) if done else owed
 
