@@ -10,7 +10,7 @@ from threading import Lock
 from rollout.app.after_run import afterwards
 from rollout.app.following import attendance, order_of, plan_of
 from rollout.app.freezes import freeze_in
-from rollout.app.ports import Journal, PastRuns, RunHeader
+from rollout.app.ports import PastRuns, RunHeader
 from rollout.app.run_changes import change_of
 from rollout.core.presentation.pages.story import Past, Story, StoryFold, tell
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
@@ -51,7 +51,7 @@ class Look:
 class LiveRun:
     """Thread-safe. ``clock``: seconds since the epoch."""
 
-    def __init__(self, journal: Journal, run: str, clock: Callable[[], float]) -> None:
+    def __init__(self, journal: PastRuns, run: str, clock: Callable[[], float]) -> None:
         header = journal.header(run)
         self.past = _past(journal, header)
         self._journal, self._run, self._clock = journal, run, clock
@@ -121,7 +121,7 @@ class LiveRun:
 class LiveRuns:
     """The runs that were read last, each once. Thread-safe. ``journal`` opens it, or is the one that is open."""
 
-    def __init__(self, journal: Callable[[], Journal], clock: Callable[[], float]) -> None:
+    def __init__(self, journal: Callable[[], PastRuns], clock: Callable[[], float]) -> None:
         self.journal, self._clock = journal, clock
         self._lock = Lock()
         self._kept: OrderedDict[str, LiveRun] = OrderedDict()

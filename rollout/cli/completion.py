@@ -161,7 +161,7 @@ def _runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
     project = project_at(Path())
     if ctx.params.get("journal") or _set("journal"):
         return  # a database server
-    yield from (header.run for header in _session(project).past().listed())
+    yield from (header.run for header in _session(project).past_runs().listed())
 
 
 def _session(project: Project) -> Session:

@@ -30,7 +30,8 @@ def metrics(session: Session, file: Path | None) -> int:
 
     Example: `rollout show metrics --state .rollout`
     """
-    text = metrics_text(tuple(measured_runs(LiveRuns(session.past, session.clock.now))))
+    past = session.past_runs()
+    text = metrics_text(tuple(measured_runs(LiveRuns(lambda: past, session.clock.now))))
     if file is None:
         click.echo(text, nl=False)
     else:

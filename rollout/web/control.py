@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from rollout.app.control import ask
 from rollout.app.live_run import LiveRuns
+from rollout.app.ports import Journal
 from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.pages.controls import pause_shown
 from rollout.core.presentation.pages.markup import tag, with_texts
@@ -35,6 +36,7 @@ class RunControl:
     """
 
     runs: LiveRuns
+    journal: Callable[[], Journal]
     who: str
     carried: Callable[[str], str] = str
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -64,7 +66,7 @@ class RunControl:
 
     def _ask(self, run: str, word: RequestWord, reason: str, revert: str) -> Response:
         try:
-            asked = ask(self.runs.journal(), run, word, self.who, reason, revert, time.sleep)
+            asked = ask(self.journal(), run, word, self.who, reason, revert, time.sleep)
         except StateError as error:
             return self._page(run, HTTPStatus.CONFLICT, str(error))
         if not asked.heard:

@@ -77,7 +77,7 @@ class Site:
 
     def __post_init__(self) -> None:
         self.runs = LiveRuns(self.journal, time)
-        self.control = RunControl(self.runs, self.who, self.carried) if self.who else None
+        self.control = RunControl(self.runs, self.journal, self.who, self.carried) if self.who else None
         self.secret = self.control.secret if self.control else ""
         self.changes: dict[str, WhatChanged] = {}
         self.rendered: WeakKeyDictionary[LiveRun, RenderedParts] = WeakKeyDictionary()

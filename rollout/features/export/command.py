@@ -67,7 +67,7 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
     cluster = _cluster(plan, cluster)
     read = plan_in(Path(plan)) if plan else None
     found = patches_in_force(
-        plans_in_force(session.past(), cluster) if read is None else ((read, in_force_of(session.past(), read)),)
+        plans_in_force(session.past_runs(), cluster) if read is None else ((read, in_force_of(session.past(), read)),)
     )
     _say_whose(cluster)
     if patches is not None:
@@ -104,9 +104,9 @@ def new_nodes(session: Session, form: str, plan: str, cluster: str, path: str) -
     read = plan_in(Path(plan)) if plan else None
     texts: tuple[ExportedText, ...] | None = None
     if read is None:
-        plans = plans_in_force(session.past(), cluster, path="")
+        plans = plans_in_force(session.past_runs(), cluster, path="")
     else:
-        plans = ((read, in_force_of(session.past(), read)),)
+        plans = ((read, in_force_of(session.past_runs(), read)),)
         if plans[0][1] == tuple(read.nodes):
             texts = planned_texts(read, form, path if is_typed("path") else "")
     if texts is None:

@@ -69,7 +69,7 @@ def own(session: Session, run: str, cluster: str, listed: bool, end: bool) -> in
         cluster = end_ownership(session, run) if end else own_run(session, run)
     if not cluster:
         raise no_cluster()
-    document = OwnedDocument(cluster, owned_runs(counting_runs(session.past(), cluster)))
+    document = OwnedDocument(cluster, owned_runs(counting_runs(session.past_runs(), cluster)))
     if session.output == "json":
         click.echo(documents.page(document))
     else:

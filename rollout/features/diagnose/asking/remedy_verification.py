@@ -10,7 +10,7 @@ from typing import Any
 
 from rollout.app.cluster_context import WIDTH
 from rollout.app.following import Follower, plan_of
-from rollout.app.ports import Journal
+from rollout.app.ports import PastRuns
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.run.state import NodeState
@@ -76,7 +76,7 @@ def verified_document(found: Verified) -> VerifiedDocument:
     return VerifiedDocument(found.run.run, fold(list(found.run.confirmed)), fold(list(found.silent)), found.remedies)
 
 
-def run_to_verify(journal: Journal, run: str) -> RunToVerify:
+def run_to_verify(journal: PastRuns, run: str) -> RunToVerify:
     header = journal.header(run)
     plan = plan_of(header)
     if plan is None:

@@ -54,7 +54,7 @@ def _answered(fleet: FleetSnapshot) -> dict[str, Snapshot]:
 
 def verified(session: Session, run: str, seconds: float) -> Verified:
     """Whether a run's settings fixed what they are for. ``seconds``: how long before the run its nodes are looked at."""
-    wanted = run_to_verify(session.past(), run)
+    wanted = run_to_verify(session.past_runs(), run)
     inventory, names = session.inventory_or_remembered(wanted.cluster), tuple(wanted.confirmed)
     now = datetime.now(UTC).timestamp()
     fleet = read_fleet(session, inventory, names)
