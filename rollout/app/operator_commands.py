@@ -7,9 +7,11 @@ import shlex
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from rollout.app.call import CallPorts
 from rollout.app.node_worker import NodeAccess
-from rollout.app.ports import Nodes, Target
+from rollout.app.ports import Nodes, Target, Zones
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.report import CommandResult, RemoteCommand, result_of
@@ -21,6 +23,19 @@ LOOK = 0.25
 
 INTERRUPTED = 130
 """The exit code."""
+
+
+class CommandPorts(CallPorts, Protocol):
+    """The ports of a call that runs commands which are no part of a rollout."""
+
+    @property
+    def zones(self) -> Zones:
+        """For the times of notes: a command may take a day, and the controller may be suspended meanwhile."""
+        ...
+
+    def command_nodes(self) -> Nodes:
+        """Keeps little output of each node."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from rollout.app.call import CallPorts
-from rollout.app.operator_commands import INTERRUPTED, Commanded, OperatorCommand, bounds_of, run_on_all, told_once
-from rollout.app.ports import Journal, Nodes, Note, Target, Zones
+from rollout.app.operator_commands import (
+    INTERRUPTED,
+    Commanded,
+    CommandPorts,
+    OperatorCommand,
+    bounds_of,
+    run_on_all,
+    told_once,
+)
+from rollout.app.ports import Journal, Note, Target
 from rollout.core.model.report import CommandResult
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
@@ -15,17 +22,8 @@ from rollout.errors import UsageError
 from rollout.features.exec.words import given_up, not_started, recorded_end, recorded_start
 
 
-class CommandPorts(CallPorts, Protocol):
-    """The ports of a call that runs an operator's own commands."""
-
-    @property
-    def zones(self) -> Zones:
-        """For the times of notes: a command may take a day, and the controller may be suspended meanwhile."""
-        ...
-
-    def command_nodes(self) -> Nodes:
-        """Keeps little output of each node."""
-        ...
+class ExecPorts(CommandPorts, Protocol):
+    """The ports of a call that runs an operator's own commands, or opens a shell."""
 
     def interactive_shell(self, target: Target) -> int:
         """The exit status of a login shell on a node, with this process's terminal. Raises ``RemoteError``."""
@@ -66,7 +64,7 @@ class CommandObserver(Protocol):
 
 
 def run_command(
-    call: CommandPorts,
+    call: ExecPorts,
     observer: CommandObserver,
     cluster: str,
     nodeset: str,
@@ -110,7 +108,7 @@ def _note(call: CommandPorts, journal: Journal, cluster: str, text: str) -> None
     journal.note(cluster, Note(call.zones.wall_seconds(), call.who, text))
 
 
-def open_shell(call: CommandPorts, cluster: str, node: str) -> int:
+def open_shell(call: ExecPorts, cluster: str, node: str) -> int:
     """The exit status of the shell. ``UsageError`` ``not-one-node``."""
     inventory = call.inventory_or_remembered(cluster)
     names = select(node, inventory)
