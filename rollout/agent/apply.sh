@@ -66,7 +66,7 @@ apply_in_time() { # else an agent that froze during its preparation would change
   [ "$now" -ge "$until" ] || return 0
   taken=$(((now - asked_at) / 1000))
   staging_abandon
-  refuse too-late "its preparation took $taken s: it stood still, or is too slow"
+  refuse too-late "the preparation took $taken s: the node was suspended, or it is too slow"
 }
 
 apply_locked() {

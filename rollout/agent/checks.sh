@@ -2,7 +2,7 @@
 
 checks_file() { # N PATH BEFORE AFTER MODE BASE64: into `c_files`, `f_paths`, `c_room`, `c_points` and `c_dots`
   local folder
-  if [ "$#" -ne 6 ] || ! is_number "$5" || [ "$1" != $((c_files + 1)) ]; then refuse bad-argument "file line $1"; fi
+  if [ "$#" -ne 6 ] || ! is_number "$5" || [ "$1" != $((c_files + 1)) ]; then refuse bad-argument "the line of file $1 is not as the protocol has it"; fi
   case $2 in /*/../* | */.. | */./* | *//* | */ | [!/]*) refuse bad-argument "$2" ;; esac
   c_files=$1 f_paths="$f_paths $R$2" c_room=$((c_room + ${#6} / 256 + 64))
   case $2 in /etc/systemd/* | /run/systemd/* | /usr/lib/systemd/* | /usr/local/lib/systemd/* | /lib/systemd/*) r_reload=1 ;; esac
@@ -148,13 +148,13 @@ checks_home() { # N PATH…
   esac
   homes_command_line "$m_pid"
   [ -n "$n_words" ] || refuse unit-not-running "$unit has no process, so it is unknown whether it reads $2"
-  refuse not-a-home "$2 is nothing that the kubelet, its unit or the runtimes read here"
+  refuse not-a-home "neither the kubelet, nor its unit, nor a container runtime of this node reads $2"
 }
 
 checks_before() { files_is_as "$3" "$2" || { c_drifted=$2 && return 1; }; }
 
 checks_unit() { # NAME: its state allows a change; remembered as it is
-  processes_look_up "$1" || refuse systemd-not-answering "systemctl show $1"
+  processes_look_up "$1" || refuse systemd-not-answering "systemctl show $1 gave no answer"
   case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac # its drop-ins are never read, even after a reload
   [ "$u_reload" != yes ] || refuse need-daemon-reload "$1: its unit files changed since systemd read them"
   [ "$u_load" = loaded ] || refuse unit-not-found "$1 is $u_load"

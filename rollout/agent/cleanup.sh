@@ -175,7 +175,7 @@ cleanup_forget_locked() { # one rename removes the whole state: a concurrent ver
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
   done
   cleanup_withdraw
-  [ "$e_busy" = 0 ] || refuse not-durable "the disk has not taken the last receipt: $undurable"
+  [ "$e_busy" = 0 ] || refuse not-durable "the last receipt is not on the disk: $undurable"
   rm -rf "$FORGOTTEN"
   cleanup_list_left
   [ "$e_left" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"

@@ -68,7 +68,7 @@ confirm_is_as_ordered() { # every file of the loaded transaction holds what it w
 }
 
 confirm_check_ordered() { # a confirm needs the ordered bytes and a finished apply
-  [ "$r_finished" = 1 ] || refuse not-finished "$tx has not seen its node healthy"
+  [ "$r_finished" = 1 ] || refuse not-finished "$tx has not finished: no health check passed after its restart"
   confirm_is_as_ordered || refuse not-as-ordered "$why"
 }
 

@@ -8,7 +8,7 @@ staging_sweep() { # remove transactions that died before their receipt; refuses 
     [ "$r_seq" -le "$s_top" ] || s_top=$r_seq
     [ "$r_place" -le "$s_top" ] || s_top=$r_place
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
-    durable_has_ended || refuse not-durable "the disk has not taken the receipt of $name: $undurable"
+    durable_has_ended || refuse not-durable "the receipt of $name is not on the disk: $undurable"
   done
   staging_remove_strays
 }

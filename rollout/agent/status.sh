@@ -34,7 +34,7 @@ status_make_void() { # `tx` has no receipt, and gets none any more. A mark that 
   refuse not-durable "the disk did not take the voided transaction: $undurable"
 }
 
-status_refuse_voided() { [ ! -e "$S/void.$counter.$tx" ] || refuse voided "its run was told that this node is untouched: this apply came too late"; }
+status_refuse_voided() { [ ! -e "$S/void.$counter.$tx" ] || refuse voided "the run has recorded that this node is untouched: this apply came too late"; }
 
 status_show() { # token, receipts, facts that cost nothing
   local count name is_machine

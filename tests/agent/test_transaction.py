@@ -153,7 +153,7 @@ def test_an_apply_that_froze_while_it_prepared_changes_nothing_afterwards(node: 
     path.chmod(0o755)
     report = node.apply()
     assert report.reference == "too-late"
-    assert "it stood still, or is too slow" in report.message
+    assert "the node was suspended, or it is too slow" in report.message
     assert node.files() == OLD
     assert not node.tx().exists()
     assert node.strays() == []

@@ -27,7 +27,7 @@ FAILED = "-- tool crictl\n-- status 1\n-- took 100\n-- last no such image\n-- en
 
 @dataclass
 class Runtimes:
-    """``prints``: of nodes whose pull does not succeed. ``then``: what happens while a node pulls."""
+    """``prints``: what is printed on a node where the pull does not succeed. ``then``: what happens while a node pulls."""
 
     prints: dict[str, str] = field(default_factory=dict)
     then: Callable[[], object] = lambda: None
