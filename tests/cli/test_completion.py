@@ -108,7 +108,7 @@ Completes = click.Command | click.Parameter
 
 
 def suggestions(command: click.Command, of: Completes, typed: str) -> list[tuple[object, str, str | None]]:
-    found = of.shell_complete(click.Context(command, info_name="x"), typed)
+    found = of.shell_complete(click.Context(command, info_name="x", help_option_names=list(HELP)), typed)
     return [(item.value, item.type, item.help) for item in found if item.value not in HELP]  # as an earlier call set it
 
 

@@ -50,7 +50,7 @@ def all_commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
 
 
 def _command(names: tuple[str, ...], command: click.Command) -> Iterator[str]:
-    context = click.Context(command, info_name=f"rollout {' '.join(names)}")
+    context = click.Context(command, info_name=f"rollout {' '.join(names)}", help_option_names=["-h", "--help"])
     yield from (f"## rollout {' '.join(names)}", "")
     usage = " ".join(command.collect_usage_pieces(context))
     yield from ("```text", f"rollout {' '.join(names)} {usage}", "```", "")

@@ -131,7 +131,7 @@ def test_the_help_of_every_command_has_an_example_that_is_right() -> None:
 
 def test_the_help_of_every_command_names_its_variables() -> None:
     for name, command in every_command():
-        context = click.Context(command, info_name=name)
+        context = click.Context(command, info_name=name, help_option_names=["-h", "--help"])
         shown = re.sub(r"\s+", "", command.get_help(context))
         for parameter in command.params:
             if isinstance(parameter, click.Option) and parameter.envvar and not parameter.hidden:

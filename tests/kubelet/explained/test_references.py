@@ -33,6 +33,7 @@ OTHER_WORDS = frozenset(
         "k3s-drop-in",
         "iptables-masquerade-bit",
         "inhibit-delay",
+        "kubeadm-deb",
         "kubelet-arg",
         "kubelet-root",
         "kube-system",
