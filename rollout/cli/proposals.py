@@ -101,12 +101,10 @@ class Proposals:
         return _PROPOSED.sub(self._again, text) if "rollout " in text and self.given else text
 
     def _again(self, proposed: re.Match[str]) -> str:
-        words, command, depth = proposed["words"].split(), self.program, 0
-        while isinstance(command, click.Group) and depth < len(words):
-            below = command.get_command(click.Context(command), words[depth])
-            if below is None:
-                break
-            command, depth = below, depth + 1  # type: ignore[assignment]
+        from rollout.cli.parameter_table import PARAMETERS  # noqa: PLC0415 - only for a command line with such an option
+
+        words = proposed["words"].split()
+        depth = next((count for count in range(len(words), 0, -1) if " ".join(words[:count]) in PARAMETERS), 0)
         if not depth:  # the word "rollout" in a sentence, which may propose a command further on
             return f"rollout{self.carried(proposed[0].removeprefix('rollout'))}"
         rest = "".join(f" {word}" for word in words[depth:]) + proposed["rest"]
@@ -114,9 +112,9 @@ class Proposals:
         more = more and self.carried(f" rollout {more}")
         has = set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", mine))
         again = [
-            self.given[option.name]
-            for option in command.params
-            if option.name in self.given and not has.intersection(option.opts)
+            self.given[listed.name]
+            for listed in PARAMETERS[" ".join(words[:depth])].parameters
+            if listed.name in self.given and not has.intersection(listed.options)
         ]
         return " ".join(["rollout", *words[:depth], *again]) + mine + more
 

@@ -151,6 +151,21 @@ def test_a_look_at_a_run_in_a_file_imports_no_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+def test_a_text_that_proposes_commands_imports_none_of_them(tmp_path: Path) -> None:
+    """Its options are added to each of them: this is what takes the imports, if a command is looked up for it."""
+    state = tmp_path / "state"
+    journal = SqlJournal(state)
+    journal.begin(RunHeader("r1", "rno", "apply", encode_order(make_order({"r1": 2})), 1, b"", 1.0, "me", ""))
+    words = ["status", "--state", str(state)]
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert f"rollout resume --state {state} r1" in done.stdout
+    modules = {f"rollout.{listed.where.partition(':')[0]}" for listed in COMMANDS.values()}
+    assert modules.intersection(done.stderr.split()) == {"rollout.cli.status"}
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("words", [["apply", "p.json"], ["rollback", "--cluster", "a", "--emergency"]])
 def test_a_run_imports_nothing_that_makes_plans(tmp_path: Path, words: list[str]) -> None:
     """An import costs a run as much CPU as some nodes."""
