@@ -20,7 +20,6 @@ from rollout.core.run.events import FENCES, Answered, Event, Trigger, WaveJudged
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import opening, replayed
-from rollout.core.run.retries import resume_has_work
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Order, Phase, RunState, Verb, altered
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.simulator.fleet import ModelFleet, Sender
@@ -304,8 +303,6 @@ def _is_true(state: RunState, record: NodeRecord, node: ModelNode) -> bool:
             return False  # always pending recovery
         case NodeState.GONE:
             return True  # nobody looks at it
-        case NodeState.UNKNOWN if state.ending is Ending.CLAIMED:
-            return resume_has_work(state)  # reported as not read; the run may not read it, its resume does
         case _:
             return node.files == OLD
 

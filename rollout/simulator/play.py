@@ -15,6 +15,7 @@ from rollout.core.model.report import Outcome as Answer
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import Token
 from rollout.core.plans.receipt_history import on_nodes
+from rollout.core.run.events import ENDED_HERE
 from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
 from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.errors import UsageError
@@ -182,9 +183,11 @@ class Play:
             controller = self._controller(order, journal, take_over=take_over)
             self._let(controller, counter)
             if controller.end is not None:
-                if controller.end.ending not in (Ending.HALTED, Ending.INTERRUPTED) or not resumes or self.taken_over:
+                ending = controller.end.ending
+                unlocked = _was_unlocked(controller.end)
+                if self.taken_over or not (unlocked or (resumes and ending in (Ending.HALTED, Ending.INTERRUPTED))):
                     return controller.end
-                resumes -= 1
+                resumes -= not unlocked
             if controller.stopped == "killed" and self._unlocks:
                 self._unlock(order.run)
             self.timeline.run(self.timeline.now + self._pause_after(controller))
@@ -373,3 +376,8 @@ class Play:
         self.fleet.engine_away.clear()
         self.journal.away_until = self.journal.slow_until = 0.0
         self.journal.fails = self.journal.swallows = 0
+
+
+def _was_unlocked(end: RunState) -> bool:
+    """An unlock ended the run's claims, and nobody else has its nodes: an operator resumes it, as the tool proposes."""
+    return end.ending is Ending.CLAIMED and end.halt is not None and end.halt.reference == ENDED_HERE

@@ -35,10 +35,14 @@ def test_drawn_seeds_keep_every_law() -> None:
     assert set(tally.endings) >= ENDINGS
 
 
-def test_an_unlock_between_a_confirm_and_its_record_leaves_the_node_unknown_for_a_resume() -> None:
-    """The engine is away when the confirm is sent, and the controller dies before the answer. The next one is refused by the node."""
+def test_a_run_that_an_unlock_ended_is_resumed_and_leaves_no_node_unread() -> None:
+    """The engine is away when a confirm is sent, the controller dies, and an unlock ends the claim: the node refuses the next one."""
     end = Play(scenario(201_534)).run()
-    assert (end.ending, end.broken) == ("claimed", "")
+    assert end.broken == ""
+    told = [each.words for each in end.story if each.who.startswith("controller")]
+    claimed = next(at for at, words in enumerate(told) if words.startswith("ends: claimed (ended-here"))
+    assert told[claimed + 1] == "resumes r1"
+    assert end.ending != "claimed"
 
 
 def test_a_seed_gives_the_same_story_every_time() -> None:
