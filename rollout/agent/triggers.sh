@@ -121,7 +121,10 @@ verb_leave() { # after the boot unit: timer and watch ended with the previous bo
     receipt_load "$name"
     receipt_seconds_left # this boot's own timer is still to come
     case $r_left/$r_state in
-      0/armed | 0/reverting) guard_start_timer 5 --no-block || bounded 5 systemctl is-active --quiet "rollout-guard-$tx.timer" "rollout-guard-$tx.service" || exit 1 ;;
+      0/armed | 0/reverting) ;;
+      */armed) continue ;;
+      *) durable_is_unsettled || continue ;; # the disk may still have it as reverting
     esac
+    guard_start_timer 5 --no-block || bounded 5 systemctl is-active --quiet "rollout-guard-$tx.timer" "rollout-guard-$tx.service" || exit 1
   done
 }

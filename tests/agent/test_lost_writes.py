@@ -225,6 +225,20 @@ def test_a_guard_without_a_result_tries_again(node: Node, what: str, end: str) -
     assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
 
 
+@pytest.mark.parametrize("ends", ["*/tx/t1 1", "*/tx/t1 hangs\n*/receipt.new hangs"])
+def test_a_boot_unit_whose_last_sync_failed_leaves_a_guard(node: Node, ends: str) -> None:
+    """Its files are old and its receipt is `reverted`, but the disk may still have `reverting`."""
+    assert node.apply().healthy
+    node.reboot()
+    lose(node, f"*/tx/t1 0\n{ends}")
+    assert node.trigger("boot") == 1
+    assert node.receipt()["state"] == "reverted"
+    assert node.at("/run/standin/rollout-guard-t1.timer").exists(), "a trigger of this boot"
+    assert node.trigger("guard") == 0
+    assert trigger_of(node.status("t1")) is Trigger.REVERTED_BY_GUARD
+    assert (node.files(), node.strays()) == (OLD, [])
+
+
 def test_a_revert_whose_last_sync_has_no_result_is_not_reported_as_reverted(node: Node) -> None:
     assert node.apply().healthy
     lose(node, "*/tx/t1 0\n*/tx/t1 hangs\n*/receipt.new hangs")  # the receipt `reverting`; `reverted`; and that again

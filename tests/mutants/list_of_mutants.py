@@ -229,6 +229,14 @@ MUTANTS = (
         (f"{LOST}::test_old_files_without_a_result_are_written_again_by_the_guard",),
     ),
     Mutant(
+        "boot-unsettled-without-a-guard",
+        "rollout/agent/triggers.sh",
+        """      *) durable_is_unsettled || continue ;; # the disk""",
+        """      *) continue ;; # the disk""",
+        "after a boot, a receipt that the disk may not have is written again by nobody",
+        (f"{LOST}::test_a_boot_unit_whose_last_sync_failed_leaves_a_guard",),
+    ),
+    Mutant(
         "confirm-not-sealed",
         "rollout/agent/triggers.sh",
         "        if durable_seal; then guard_disarm;",
