@@ -39,6 +39,7 @@ from rollout.core.reading.inventory_schema import (
 )
 from rollout.core.reading.validation import Mistakes, locate, read_document, validate
 from rollout.core.reading.value_types import read_settings
+from rollout.core.text.node_names import node_name_flaws
 from rollout.core.text.nodesets import EVERYTHING, Names, NodesetError, evaluate, expand, fold
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Entry, Item
@@ -212,6 +213,8 @@ class _Reading:
             if twice:
                 message = f"duplicate node{'s' * (len(twice) > 1)} `{fold(twice)}`, already in line {lines[twice[0]]}"
                 self._mistakes.add(block.where, "duplicate-node", message)
+            for flaw in node_name_flaws(block.names):
+                self._mistakes.add(block.where, flaw.reference, flaw.message, flaw.hint)
             for name in block.names:
                 lines.setdefault(name, block.where.line)
             yield block

@@ -14,7 +14,7 @@ from rollout.core.reading.condition_keys import WrittenConditions
 from rollout.core.reading.gate_keys import Url
 from rollout.core.reading.node_sources import NodesFrom
 from rollout.core.reading.validation import Written, wrong
-from rollout.core.reading.value_types import Labels, Name, Registry
+from rollout.core.reading.value_types import Labels, Name, NodeName, Registry
 from rollout.core.text.terminal import printable
 
 _VERSION = re.compile(r"v?1\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
@@ -139,7 +139,7 @@ class Attributes(Written):
 class ListedNode(Attributes):
     """One entry of a list of single nodes."""
 
-    name: Name
+    name: NodeName
 
 
 class Group(Written):

@@ -12,6 +12,7 @@ from rollout.core.model.playbook import Share
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.core.reading import schema_words
 from rollout.core.reading.validation import Mistakes, kind_of, wrong
+from rollout.core.text import node_names
 from rollout.core.text.durations import DurationError, parse
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.suggest import did_you_mean
@@ -62,6 +63,13 @@ def _name_text(value: object) -> str:
     name = _text(value, "a name")
     if not is_name(name):
         raise wrong("bad-name", f"`{printable(name, 60)}` is not a name; names are letters, digits, `-`, `_` and `.`")
+    return name
+
+
+def _node_name_text(value: object) -> str:
+    name = _text(value, "a name")
+    for flaw in node_names.node_name_flaws([name]):
+        raise wrong(flaw.reference, flaw.message, flaw.hint)
     return name
 
 
@@ -129,6 +137,7 @@ Duration = Annotated[float, BeforeValidator(_duration), schema_words.DURATION]
 Percent = Annotated[float, BeforeValidator(_percent), schema_words.PERCENT]
 ShareText = Annotated[Share, BeforeValidator(_share), schema_words.SHARE]
 Name = Annotated[str, BeforeValidator(_name_text), schema_words.text("[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")]
+NodeName = Annotated[str, BeforeValidator(_node_name_text), schema_words.text(node_names.PATTERN)]
 LabelText = Annotated[
     str, BeforeValidator(_label_text), WithJsonSchema({"type": "string", "maxLength": _LONGEST_LABEL})
 ]

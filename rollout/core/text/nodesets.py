@@ -249,6 +249,10 @@ def _clustershell(term: str) -> NodeSet:
 
 def _checked(names: list[str], term: str) -> list[str]:
     for name in names:
+        if len(name) > _LONGEST_NAME:
+            raise NodesetError(
+                Flaw("bad-nodeset", f"`{printable(term, 60)}`: a name is longer than {_LONGEST_NAME} characters")
+            )
         if not is_name(name.translate(_WILDCARDS)):
             raise NodesetError(
                 Flaw(

@@ -9,6 +9,7 @@ from rollout.app.check import check
 from rollout.app.ports import NodeSources
 from rollout.core.reading.ansible_inventory import read_hosts
 from rollout.core.reading.found_nodes import FoundNode, FoundNodes, listed, refuse
+from rollout.core.text.node_names import node_name_problems
 from rollout.core.text.nodesets import NodesetError, expand
 from rollout.core.text.terminal import counted
 from rollout.core.text.yaml_source import Item, read_yaml
@@ -16,7 +17,6 @@ from rollout.errors import InputError, Place, Problem
 from rollout.features.init.rules.ansible import from_ansible, source_of, templates_of
 from rollout.features.init.rules.ansible_groups import chosen
 from rollout.features.init.rules.guesses import Guessed, from_api, some
-from rollout.features.init.rules.names import is_node_name, name_problem
 from rollout.features.init.words.project import SSH_CONFIGS, NewProject, inventory_path, project_texts, ssh_config_path
 from rollout.features.init.words.refreshed import refreshed
 from rollout.features.init.words.ssh_config import is_as_made, ssh_config_text
@@ -56,7 +56,7 @@ def nodes_of_nodeset(text: str) -> Guessed:
     except NodesetError as error:
         refuse([Problem(flaw.reference, flaw.message, Place("--nodes", 1, 1), flaw.hint) for flaw in error.flaws])
         raise
-    refuse([name_problem(name) for name in names if not is_node_name(name)])
+    refuse(node_name_problems(names, place=Place("--nodes", 1, 1)))
     nodes = tuple(map(FoundNode, names))
     return Guessed(FoundNodes("--nodes", nodes), ("rack and zone: not known, names do not show them",))
 

@@ -22,11 +22,11 @@ from rollout.core.reading.ansible_inventory import (
 )
 from rollout.core.reading.found_nodes import FoundNode, refuse
 from rollout.core.reading.node_sources import FromAnsible
+from rollout.core.text.node_names import addresses_among, node_name_problems
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.features.init.rules.ansible_groups import LABELS, Chosen
 from rollout.features.init.rules.guesses import Guessed, SshLines, placed, some
-from rollout.features.init.rules.names import addresses_among, is_node_name, name_problem
 from rollout.features.init.rules.ssh_arguments import hop_text, jump_of, read_arguments
 
 _PLACES = ("rack", "zone")
@@ -95,7 +95,7 @@ def from_ansible(
     hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, guesses: Iterable[str], here: str
 ) -> Guessed:
     """``here``: the folder that relative paths of keys begin at, as in Ansible. Raises ``InputError``."""
-    refuse([name_problem(name, hosts.where) for name in chosen.nodes if not is_node_name(name)])
+    refuse(node_name_problems(chosen.nodes, hosts.where))
     refuse([*hosts.unfilled(chosen.nodes, _variables(source)), *hosts.unfilled(chosen.bastions, _OF_BASTION)])
     notes = list(guesses)
     found = found_nodes(hosts, source, chosen.nodes)

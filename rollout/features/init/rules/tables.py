@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rollout.core.reading.found_nodes import FoundNode, FoundNodes, refuse
+from rollout.core.text.node_names import LONGEST_NAME, addresses_among, node_name_problems
 from rollout.core.text.nodesets import NodesetError, expand, is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import Place, Problem
 from rollout.features.init.rules.ansible_groups import LABELS, GroupRole, role_of_group
 from rollout.features.init.rules.guesses import Guessed, placed, some
-from rollout.features.init.rules.names import LONGEST_NAME, addresses_among, is_node_name, name_problem
 
 _COLUMNS = {
     "name": "name node hostname host node-name nodename host-name inventory-hostname server machine vm fqdn",
@@ -74,8 +74,8 @@ class _Reading:
         self.problems.append(Problem(reference, message, place, hint))
 
     def add(self, node: FoundNode, roles: set[GroupRole], place: Place) -> None:
-        if not is_node_name(node.name):
-            self.problems.append(name_problem(node.name, place=place))
+        if wrong := node_name_problems([node.name], place=place):
+            self.problems += wrong
         elif node.name not in self.lines:
             self.nodes[node.name], self.lines[node.name] = node, place.line
             self.roles[node.name] = roles
@@ -170,7 +170,7 @@ def _sign(line: str) -> str:
 def _plain_row(row: _Row, reading: _Reading) -> None:
     place = Place(reading.file, row.line, 1)
     if len(row.cells[0]) > LONGEST_NAME and row.cells[0].isalnum():
-        reading.problems.append(name_problem(row.cells[0], place=place))
+        reading.problems += node_name_problems([row.cells[0]], place=place)
         return
     try:
         for name in expand(row.cells[0]):
