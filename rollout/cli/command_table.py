@@ -9,7 +9,7 @@ COMMANDS = {
     "approve": Listed("features.approvals.command:approve", "Approve a plan as a second person, with an SSH signature."),
     "check": Listed("cli.check:check", "Check inventories, playbooks, templates and ssh_config."),
     "cluster": Listed("cli.groups:cluster", "Freeze a cluster, lift its freeze, or release it from a run."),
-    "cluster freeze": Listed("features.freeze.command:freeze", "Let nobody change a cluster until it is unfrozen.", needs_output=False, goes_on_when_repeated=True),
+    "cluster freeze": Listed("features.freeze.command:freeze", "Freeze a cluster: nobody changes it until it is unfrozen.", needs_output=False, goes_on_when_repeated=True),
     "cluster unfreeze": Listed("features.freeze.command:unfreeze", "Lift the freeze of a cluster.", needs_output=False, goes_on_when_repeated=True),
     "cluster unlock": Listed("cli.upkeep:unlock", "Release a cluster from a run without a controller.", needs_output=False, goes_on_when_repeated=True),
     "continue": Listed("cli.control:continue_", "Continue after a pause, or after a wave that holds."),

@@ -37,7 +37,7 @@ PARAMETERS = {
     "approve": ListedParameters("Sign PLAN as a second person.", (
         ListedParameter("plan_file", paths="file"),
         ListedParameter("key", options=("--key",), line="Your private SSH key, or the public key of one that your agent holds."),
-        ListedParameter("days", options=("--days",), line="Days for which a run may begin with it."),
+        ListedParameter("days", options=("--days",), line="Days for which a run may begin with this approval."),
         ListedParameter("yes", options=("--yes",), line="Do not ask for confirmation.", is_flag=True),
         ListedParameter("ssh_config", options=("--ssh-config",), line="SSH configuration to use instead of ~/.ssh/config.", paths="file"),
         ListedParameter("accept_new", options=("--accept-new",), line="Trust and store unknown host keys.", is_flag=True),
@@ -438,7 +438,7 @@ PARAMETERS = {
     )),
     "runs": ListedParameters("List runs, the newest first: when each...", (
         ListedParameter("cluster", options=("--cluster",), line="Only runs of this cluster."),
-        ListedParameter("who", options=("--who",), line="Only runs that were begun by an operator with this in the name."),
+        ListedParameter("who", options=("--who",), line="Only runs of operators with this text in their name."),
         ListedParameter("states", options=("--in",), line="Only runs in this state: at-work, on-hold, paused, window-closed, halting, no-controller, done, halted, interrupted, preflight, claimed, unknown. at-work: all with a controller.", choices=("at-work","on-hold","paused","window-closed","halting","no-controller","done","halted","interrupted","preflight","claimed","unknown",), several=True),
         ListedParameter("since", options=("--since",), line="Only runs that began since this day (2026-11-20) or within this time (36h)."),
         ListedParameter("most", options=("--most",), line="At most this number of runs."),

@@ -22,9 +22,7 @@ MOST = 50
 @registered("List runs: change, end, operator, and what rolled them back.", prints=(RunsDocument,))
 @click.command("runs")
 @project_option("cluster", help="Only runs of this cluster.")
-@click.option(
-    "--who", default="", metavar="NAME", help="Only runs that were begun by an operator with this in the name."
-)
+@click.option("--who", default="", metavar="NAME", help="Only runs of operators with this text in their name.")
 @click.option(
     "--in", "states", multiple=True, metavar="STATE", type=click.Choice([each.value for each in RunStanding]),
     help=f"Only runs in this state: {', '.join(RunStanding)}. at-work: all with a controller.",

@@ -769,7 +769,7 @@ MUTANTS = (
     Mutant(
         "approval-for-ever",
         "rollout/features/approvals/rules.py",
-        '    if end < at:\n        return "approval-expired", f"it was good until {not_after}"\n',
+        '    if end < at:\n        return "approval-expired", f"it was valid until {not_after}"\n',
         "",
         "a plan that people approved long ago is applied today",
         (

@@ -126,7 +126,7 @@ def test_a_timer_changes_a_node_that_joined_and_a_machine_that_was_replaced(flee
         assert told(fleet, 10) == {stays.name: "as-wanted", goes.name: "replaced", joins.name: "never-changed"}
         early = by_timer(fleet)
         assert early.code == 0, early.all
-        assert "its Node is Ready for less than 10 min" in early.err, early.all
+        assert "its Node has been Ready for less than 10 min" in early.err, early.all
         assert (fleet.runs_new(goes), fleet.runs_new(joins)) == (True, False)
         ages[joins.name] = now - 600
         assert by_timer(fleet).code == 0

@@ -128,7 +128,7 @@ def test_nodes_of_earlier_waves_that_are_not_ready_halt_a_run_before_its_next_wa
         assert few.rollout("continue", "--yes", "--reason", "on we go").code == 0
         assert run.wait(PATIENCE) == 3
     said = few.rollout("status").out
-    assert "gate 'nodesSteady': 3 nodes of 3 changed not Ready, or not all the time: small-" in said
+    assert "gate 'nodesSteady': 3 of 3 changed nodes were not always Ready: small-" in said
     assert "Ready is False" in said
     assert len(changed) == 3
 

@@ -51,6 +51,6 @@ def test_a_fleet_that_is_away_ends_with_clear_words(site: Site) -> None:
     site.fault("small-001", "hang-before-banner")
     done = doctor(site, "--all")
     assert done.code == 4, done.all
-    assert "no node could be logged in to: check the network, VPN or bastion of this machine" in done.out
+    assert "no login to a node succeeded: check the network, VPN or bastion of this machine" in done.out
     assert "small-[002-010,061-070]: connection refused" in done.out
     assert "no SSH banner in time [no-banner]" in done.out

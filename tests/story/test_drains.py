@@ -149,9 +149,7 @@ def test_a_slow_pod_is_waited_for_as_long_as_its_kubelet_may_take_and_is_named(f
     (slow,) = going(few, FIRST)
     done = few.rollout(*APPLY)
     assert done.code == 0, done.out + done.err
-    told = (
-        f"{FIRST}: the drain is extended beyond its time limit: deletion is slow, not scheduling; pod {slow} may take "
-    )
+    told = f"{FIRST}: the drain is extended beyond its time limit, because its pods are being deleted slowly: pod {slow} may take "
     assert told in done.out
     assert all(few.is_new(name) for name in CHANGED)
     assert f"the drain of {FIRST} takes longer than its time limit: " in few.rollout("report").out

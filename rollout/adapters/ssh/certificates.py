@@ -140,5 +140,5 @@ def _strings(packed: bytes) -> Iterable[str]:
 
 def _moment(seconds: int) -> str:
     if seconds > 253402300799:
-        return "the end of time"
+        return "a day after the year 9999"
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

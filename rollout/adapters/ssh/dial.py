@@ -109,7 +109,7 @@ class Dialer:
                 if attempt == self._limits.tries or deadline.left() < RETRY[1]:
                     raise
                 time.sleep(random.uniform(*RETRY))  # noqa: S311 - jitter, no secret
-        raise RemoteError("no-banner", "no attempt was allowed")
+        raise RemoteError("no-banner", "the limit of connection attempts is 0")
 
     def _try(self, endpoint: Endpoint, deadline: Deadline) -> Carrier:
         seconds = endpoint.connect_timeout or self._limits.connect
@@ -188,7 +188,7 @@ class _Bastion:
             else:
                 leave, blame = partial(self._leave, carrier), partial(_blame, self._endpoint, carrier)
                 return Tunnel(channel, carrier.transport.closer, leave, blame)
-        raise RemoteError("bastion-busy", f"bastion {self._endpoint}: no attempt was allowed")
+        raise RemoteError("bastion-busy", f"bastion {self._endpoint}: the limit of connection attempts is 0")
 
     def _worth_another_try(self, error: Exception, carrier: _Carrier, deadline: Deadline) -> bool:
         if isinstance(error, TimeoutError):

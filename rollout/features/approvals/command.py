@@ -58,7 +58,7 @@ class ApprovalDocument:
     type=click.IntRange(1, int(LONGEST // 86_400)),
     default=7,
     show_default=True,
-    help="Days for which a run may begin with it.",
+    help="Days for which a run may begin with this approval.",
 )
 @yes_option
 @partial(session_options, needs=SessionNeeds.STATE | SessionNeeds.WAY | SessionNeeds.WORKERS | SessionNeeds.API)

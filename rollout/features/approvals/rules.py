@@ -218,11 +218,11 @@ def why_not_now(not_after: str, at: float) -> tuple[str, str]:
         return "approval-expired", "it has no end: an older version of rollout made it"
     end = seconds_of(not_after)
     if end is None:
-        return "approval-malformed", f"its end is not a moment: {printable(not_after, 40)}"
+        return "approval-malformed", f"its end is not a time: {printable(not_after, 40)}"
     if end < at:
-        return "approval-expired", f"it was good until {not_after}"
+        return "approval-expired", f"it was valid until {not_after}"
     if end > at + LONGEST:
-        return "approval-malformed", f"it is good until {not_after}, for more than {LONGEST / 86_400:.0f} days"
+        return "approval-malformed", f"it is valid until {not_after}, which is in more than {LONGEST / 86_400:.0f} days"
     return "", ""
 
 

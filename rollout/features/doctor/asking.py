@@ -243,7 +243,7 @@ def _runtime(read: Snapshot) -> DoctorResult:
             read.node, DoctorCheck.RUNTIME, Verdict.UNKNOWN, printable(str(error), 300), error.reference
         )
     if runtime is Runtime.UNKNOWN:
-        why = "the kubelet's runtime endpoint is none that rollout knows"
+        why = "rollout does not know the runtime at the kubelet's endpoint"
         return DoctorResult(read.node, DoctorCheck.RUNTIME, Verdict.FAIL, why, "runtime-unknown")
     about = known.describe(runtime)
     found = about.version(read.runtimes)

@@ -172,7 +172,7 @@ def _sum(document: DoctorDocument) -> str:
         node for part in document.parts if part.checks[0] is DoctorCheck.LOGIN and _passed(part) for node in part.nodes
     }
     if document.read and not reached:
-        return "no node could be logged in to: check the network, VPN or bastion of this machine, then the fixes above"
+        return "no login to a node succeeded: check the network, VPN or bastion of this machine, then apply the fixes above"
     if is_well(document.parts):
         unset = ", ".join(check for part in document.parts if part.reference == NOT_SET for check in part.checks)
         passed = "every check of the nodes passes" if unset else "every check passes"

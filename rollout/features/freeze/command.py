@@ -18,7 +18,7 @@ from rollout.features.freeze.words import FreezeDocument, freeze_lines
 
 
 @registered(
-    "Let nobody change a cluster until it is unfrozen.",
+    "Freeze a cluster: nobody changes it until it is unfrozen.",
     within="cluster",
     prints=(FreezeDocument,),
     needs_output=False,

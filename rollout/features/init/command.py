@@ -189,7 +189,7 @@ def _tell_ssh(cluster: str, texts: Mapping[str, str], *, is_lab: bool, is_second
     path = ssh_config_path(cluster)
     if path not in texts:
         return
-    say(f"read {path}: it was made of Ansible's variables, and says how the nodes are reached")
+    say(f"read {path}: it was made from Ansible's variables, and sets how the nodes are reached")
     line = f"Include {Path.cwd() / path}"
     named = project_here().values.get("ssh_config") if is_second else None
     if named is not None and Path(named.value) == Path.cwd() / SSH_CONFIGS:
@@ -214,7 +214,7 @@ def _tell_shared_hosts(path: str, text: str) -> None:
         if both:
             first = min(str(other), path)
             say(
-                f"  {counted(len(both), 'host')} of it, such as {printable(min(both), 80)}, in {other}, too: {first} wins"
+                f"  {other} also has {counted(len(both), 'host')} of it, such as {printable(min(both), 80)}: {first} wins"
             )
 
 

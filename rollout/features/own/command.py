@@ -93,7 +93,7 @@ def _say_ended(session: Session, cluster: str) -> None:
             say(text, err=True)
     except StateError as error:
         say(
-            f"the end of an ownership is not kept in the journal: {error}",
+            f"the end of the ownership was not recorded in the journal: {error}",
             err=True,
         )
 
@@ -104,7 +104,7 @@ def _tell(session: Session, comparison: OwnedComparison) -> None:
         if not note_comparison(session, comparison):
             return
     except StateError as error:
-        say(f"the comparison is not kept in the journal: {error}", err=True)
+        say(f"the comparison was not recorded in the journal: {error}", err=True)
         return
     journal = session.past()
     state = replay_if_readable(journal, comparison.found.runs[-1].run)
@@ -184,7 +184,7 @@ def newcomers(session: Session, cluster: str, yes: bool) -> int:  # noqa: FBT001
         return left
     if found.ages_unknown:
         hint = "set `endpoints: {kubeconfig: …}` in the inventory, or apply the plan yourself"
-        message = f"not applied: how long the new nodes are Ready is not known: {found.ages_unknown}"
+        message = f"not applied: how long the new nodes have been Ready is not known: {found.ages_unknown}"
         raise UsageError("readiness-unknown", message, hint=hint)
     now = session.start_times.by(plan.conditions)()
     if not now.is_open:

@@ -195,10 +195,10 @@ def why_not_yet(node: LiveNode | None, ready_for: float, now: float) -> str:
     if node.ready != "True":
         return "its Node is not Ready" if since is None else f"its Node is not Ready since {wall(since)}"
     if since is None:
-        return "the API server does not tell since when its Node is Ready"
+        return "the API server does not report since when its Node is Ready"
     if now - since < ready_for:
         planned_from = wall(
             ceil((since + ready_for) / 60) * 60
         )  # by the minute: nodes that joined together are one line
-        return f"its Node is Ready for less than {seconds_text(ready_for)}; planned from {planned_from} on"
+        return f"its Node has been Ready for less than {seconds_text(ready_for)}; planned from {planned_from} on"
     return ""

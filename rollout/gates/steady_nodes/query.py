@@ -73,7 +73,8 @@ def judge_nodes(nodes: Iterable[tuple[str, SteadyWatch]], most: int) -> Judged:
         return Verdict.PASS, f"{said}, but for one time each: {'; '.join(once[:SHOWN])}" if once else said
     told = "; ".join(f"{name}: {node.said}" for name, node in unsteady[:SHOWN])
     more = f" and {len(unsteady) - SHOWN} more" if len(unsteady) > SHOWN else ""
-    said = f"{counted(len(unsteady), 'node')} of {len(every)} changed not Ready, or not all the time: {told}{more}"
+    was = "was" if len(unsteady) == 1 else "were"
+    said = f"{len(unsteady)} of {counted(len(every), 'changed node')} {was} not always Ready: {told}{more}"
     return (Verdict.FAIL if times > 1 and len(unsteady) >= most else Verdict.PASS), said
 
 

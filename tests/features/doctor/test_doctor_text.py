@@ -119,7 +119,7 @@ def test_when_no_node_can_be_logged_in_to_the_machine_itself_is_named() -> None:
         for name in NODES[:9]
         for each in results(name, DoctorCheck.CONNECTION, "no answer in time", "connect-timeout")
     ]
-    assert doctor_lines(document(found))[-1].startswith("no node could be logged in to: check the network")
+    assert doctor_lines(document(found))[-1].startswith("no login to a node succeeded: check the network")
 
 
 @pytest.mark.parametrize(

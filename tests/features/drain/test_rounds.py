@@ -201,7 +201,7 @@ def test_a_slow_deletion_within_the_kubelets_time_extends_the_wait_and_is_report
     said = go(0.0)
     assert said.trigger is Trigger.DRAINING
     assert said.message.startswith(
-        "the drain is extended beyond its time limit: deletion is slow, not scheduling; pod shop/db-0 may take "
+        "the drain is extended beyond its time limit, because its pods are being deleted slowly: pod shop/db-0 may take "
     )
     assert said.message.endswith(f"more to terminate ({ends.text})")
     api.now += ends.seconds + SLACK - 20.0

@@ -83,8 +83,8 @@ def test_ten_thousand_names_that_do_not_fold_fit_the_bounds_of_a_nodeset() -> No
 def test_a_node_without_a_rack_or_zone_is_in_one_for_such_nodes() -> None:
     nodes = [live("n1", labels={"example.net/rack": "r1", ZONE: "z1"}), live("n2", labels={ZONE: "z1"}), live("n3")]
     guessed = from_api(nodes)
-    assert "rack: rackless, for 2 nodes without one: n[2-3]" in guessed.notes
-    assert "zone: zoneless, for 1 node without one: n3" in guessed.notes
+    assert "rack: `rackless` for 2 nodes without one: n[2-3]" in guessed.notes
+    assert "zone: `zoneless` for 1 node without one: n3" in guessed.notes
     text = inventory(guessed)
     assert '"n2": {address: "10.0.0.2", zone: "z1"' in text, "rackless is in two zones, so zones are of nodes"
     assert '"n3": {address: "10.0.0.3", zone: "zoneless"' in text

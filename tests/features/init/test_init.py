@@ -224,7 +224,7 @@ def test_the_ssh_config_of_a_second_cluster_is_used_without_another_line(
     told = capsys.readouterr().out
     assert "._one" not in told
     assert "`ssh_config` in rollout.toml names it, with those of the other clusters" in told
-    assert "1 host of it, such as shared, in inventories/one.ssh_config, too: inventories/one.ssh_config wins" in told
+    assert "inventories/one.ssh_config also has 1 host of it, such as shared: inventories/one.ssh_config wins" in told
     resolver = Resolver.reading(empty / "inventories/*.ssh_config")
     ways = [resolver.resolve(Target(name, name)).via for name in ("one", "two", "shared")]
     assert [str(way) for way in ways] == ["gate-one", "gate-two", "gate-one"]

@@ -283,7 +283,7 @@ def test_nodes_that_are_not_ready_for_long_enough_wait_and_the_others_are_planne
     planned, waiting = newcomers(fleet)
     assert planned == {"n4"}
     assert waiting == {
-        "n5": "its Node is Ready for less than 10 min; planned from 1970-01-01 01:05:00 UTC on",
+        "n5": "its Node has been Ready for less than 10 min; planned from 1970-01-01 01:05:00 UTC on",
         "n6": "its Node is not Ready since 1969-12-01 00:00:00 UTC",
         "n7": "the API server has no Node of this name",
     }

@@ -151,14 +151,14 @@ READY = LiveNode(
 
 def test_a_node_is_planned_once_it_is_ready_for_long_enough() -> None:
     assert why_not_yet(READY, 300.0, 900.0) == ""
-    early = "its Node is Ready for less than 5 min; planned from 1970-01-01 00:15:00 UTC on"
+    early = "its Node has been Ready for less than 5 min; planned from 1970-01-01 00:15:00 UTC on"
     assert why_not_yet(READY, 300.0, 899.0) == early
     later = replace(READY, ready_since="1970-01-01T00:09:01Z")
     assert why_not_yet(later, 300.0, 700.0) == early, "nodes that joined in one minute are one line"
     away = replace(READY, ready="False")
     assert why_not_yet(away, 300.0, 9e6) == "its Node is not Ready since 1970-01-01 00:10:00 UTC"
     assert why_not_yet(replace(away, ready_since=""), 300.0, 9000.0) == "its Node is not Ready"
-    assert "does not tell since when" in why_not_yet(replace(READY, ready_since=""), 300.0, 9000.0)
+    assert "does not report since when" in why_not_yet(replace(READY, ready_since=""), 300.0, 9000.0)
     assert "no Node of this name" in why_not_yet(None, 300.0, 9000.0)
     assert why_not_yet(None, 0.0, 900.0) == "", "the playbook demands nothing"
 

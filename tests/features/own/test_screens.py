@@ -71,10 +71,10 @@ def test_who_may_only_read_the_journal_reads_the_comparison_too(
     _, found = owned.compared(cast("Session", reader), CLUSTER, "")
     assert found is not None
     assert found.lacking == ("n4", "n5")
-    assert "the comparison is not kept in the journal: it is read-only" in capsys.readouterr().err
+    assert "the comparison was not recorded in the journal: it is read-only" in capsys.readouterr().err
     revert_run(fleet, FakeOperator(), "r1", "", SMALL.limits, force=False)
     assert owned.compared(cast("Session", reader), CLUSTER, "")[1] is None
-    assert "is not kept in the journal" in capsys.readouterr().err
+    assert "was not recorded in the journal" in capsys.readouterr().err
     assert len(fleet.notes()) == len(notes)
 
 

@@ -98,7 +98,7 @@ def test_two_nodes_are_harm_within_the_budget_of_the_fleet() -> None:
         found = rounds.now()
         assert found == (
             verdict,
-            "2 nodes of 3 changed not Ready, or not all the time: n1: Ready is False; n3: Ready is Unknown",
+            "2 of 3 changed nodes were not always Ready: n1: Ready is False; n3: Ready is Unknown",
         )
 
 
@@ -216,7 +216,7 @@ def test_a_new_controller_looks_at_nodes_that_no_baseline_has() -> None:
     changed = (("n1",), ("n2",), ("n3",))
     second = Rounds(n2="False")
     second.gate.remember(json_text.parse(json.dumps(opened[2])))
-    said = "1 node of 3 changed not Ready, or not all the time: n2: Ready is False"
+    said = "1 of 3 changed nodes was not always Ready: n2: Ready is False"
     assert second.gate.now(JudgeWave(2, "", ("n3",), changed=changed), None) == (Verdict.PASS, said)
     third = Rounds(n2="False")
     opened = third.gate.before(OpenWave(2, ("n3",), changed=changed))

@@ -123,7 +123,7 @@ def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, ta
             return queue_finding(Confidence.UNKNOWN, _lines(hung), cause, target, _FETCH, "")
         cause = (
             f"{counted(len(hung), 'pull')} began and did not end, the first of them {hung[0].image}, "
-            f"{seconds_text(last - hung[0].start)} before the last line. A pull that hangs, one queue and a slow registry would all look so.{_under_way(runtime or {}, last)}"
+            f"{seconds_text(last - hung[0].start)} before the last line. A pull that hangs, one queue and a slow registry would all look the same.{_under_way(runtime or {}, last)}"
         )
         lines = [*(runtime or {}).values(), *_lines(hung)]
         return queue_finding(Confidence.UNKNOWN, lines, cause, target, _FETCH, registries)

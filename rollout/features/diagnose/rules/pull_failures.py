@@ -302,7 +302,7 @@ _FETCH_MORE = {
     PullCause.FORBIDDEN: "whether these pods have an imagePullSecret, and the answer to `curl -I` of the registry's /v2/ from the node: without credentials, 403 is about the address",
     PullCause.NO_IMAGE_OR_ACCESS: "whether the repository exists, and which imagePullSecret these pods have: the registry gives one answer for both",
     PullCause.DISK_FULL: "which of both is used up, and of which file system: `df -h; df -i` on the node",
-    PullCause.UNPACK: "a pull of the same digest on another node: if it ends well, this node's copy is damaged; else the image itself is",
+    PullCause.UNPACK: "a pull of the same digest on another node: if it succeeds, this node's copy is damaged; if not, the image itself is",
     PullCause.OWN_LIMIT: "the runtime's log of that pull, and its version",
     PullCause.CERTIFICATE_TIME: "`date -u` on the node, and the dates of the registry's certificate",
     PullCause.CERTIFICATE_REFUSED: "the whole error, and the certificate: openssl s_client -connect HOST:443",

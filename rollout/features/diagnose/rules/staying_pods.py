@@ -56,7 +56,7 @@ def _staying(fact: Fact, due: float, still: str, unknown: str = "") -> Finding:
         cause += f" Its containers have ended; its finalizers keep it: {fact['finalizers']}."
         fetch = fetch or "the program that has to remove these finalizers"
     else:
-        cause += " Its containers have ended: a volume, its network or the node's silence keeps it."
+        cause += " Its containers have ended: a volume, its network or a node that does not report keeps it."
         fetch = (
             fetch
             or "the kubelet's log of the pod: `UnmountVolume.TearDown failed`, `KillPodSandboxError`; whether the node is Ready"

@@ -254,6 +254,6 @@ def conclusions(pulls: Sequence[TimedPull], target: ProposalTarget) -> Iterator[
         without = sorted({pull.no_deadline for pull in pulls if pull.silence is not None and pull.no_deadline})
         named = "".join(f" {why}." for why in without)
         yield (
-            f"The pull of {slowest.image} on {slowest.node} made no progress for {seconds_text(slowest.silence or 0.0)} and ended well: "
+            f"The pull of {slowest.image} on {slowest.node} made no progress for {seconds_text(slowest.silence or 0.0)} and succeeded: "
             f"a progress deadline must be longer.{named}{plan}"
         )

@@ -214,7 +214,7 @@ class Drains:
         over = [said for pod in pods if (said := self._beyond(pod, budget(pod, minor)))]
         if over:
             return DrainRound(Trigger.NOT_DRAINED, f"time limit reached with pods still terminating: {_listed(over)}")
-        said = f"the drain is extended beyond its time limit: deletion is slow, not scheduling; {self._slowest(pods, minor)}"
+        said = f"the drain is extended beyond its time limit, because its pods are being deleted slowly: {self._slowest(pods, minor)}"
         return DrainRound(Trigger.DRAINING, said, SOON)
 
     def _beyond(self, pod: LeavingPod, found: Termination) -> str:

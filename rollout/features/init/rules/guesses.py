@@ -106,7 +106,7 @@ def _filled(what: str, places: Mapping[str, object], notes: list[str]) -> Mappin
     without = [name for name, place in places.items() if place is None]
     if not 0 < len(without) < len(places):
         return places
-    notes.append(f"{what}: {what}less, for {counted(len(without), 'node')} without one: {some(without)}")
+    notes.append(f"{what}: `{what}less` for {counted(len(without), 'node')} without one: {some(without)}")
     return {name: f"{what}less" if place is None else place for name, place in places.items()}
 
 

@@ -118,7 +118,7 @@ def _differences(have: Inventory, guessed: Guessed) -> Iterator[str]:
             if there is not None and here is not None and str(here) != str(there):
                 odd.setdefault(key, []).append(node.name)
     for key, names in odd.items():
-        yield f"left as it is: the {key} of {some(names)} is another in the source"
+        yield f"left as it is: the {key} of {some(names)} differs in the source"
     if guessed.api_server and guessed.api_server != have.api_server:
         yield f"left as it is: apiServer {have.api_server}; the source shows {guessed.api_server}"
 
@@ -323,7 +323,7 @@ class _Work:
             elif each and lines[item.line - 1][: item.column - 1].strip() == "-":
                 self.removed.add(item.line)
             elif each:
-                self._by_hand(item, "the last node of one of several nodesets went")
+                self._by_hand(item, "the last node of one of several nodesets left")
 
     def _flow_list(self, value: Item, items: Sequence[Item], texts: Sequence[str]) -> None:
         """All of a list in brackets, in one line: one of its nodesets is empty now."""

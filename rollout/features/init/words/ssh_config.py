@@ -12,7 +12,7 @@ from rollout.features.init.words.project import natural
 _LONGEST_LINE = 900  # OpenSSH before 8.0 reads at most 1,023 characters of a line
 
 _HEAD = """\
-# Made by `rollout init` of Ansible's variables. Read it before the first plan.
+# Made by `rollout init` from Ansible's variables. Read it before the first plan.
 # The hosts are the addresses of the inventory beside it. User and port of the nodes are in the inventory.
 """
 _UNTIL = "# `rollout init --refresh` writes this file again until a person changes it: sha256 "

@@ -44,7 +44,7 @@ def at(seconds: float, document: dict[str, object]) -> dict[str, str]:
     [
         (pod(RUNS), "container app still runs"),
         (pod(ENDED, finalizers=("example.com/keep",)), "its finalizers keep it: example.com/keep"),
-        (pod(ENDED), "a volume, its network or the node's silence keeps it"),
+        (pod(ENDED), "a volume, its network or a node that does not report keeps it"),
         (pod(RUNS, finalizers=("example.com/keep",)), "container app still runs"),
     ],
 )

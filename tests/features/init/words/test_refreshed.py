@@ -134,8 +134,8 @@ def test_other_differences_are_told_and_left() -> None:
     made = again(LISTED, node("n1", "r2", address="10.0.0.9"), *N[1:3])
     assert made.text == LISTED
     assert made.notes == (
-        "left as it is: the address of n1 is another in the source",
-        "left as it is: the rack of n1 is another in the source",
+        "left as it is: the address of n1 differs in the source",
+        "left as it is: the rack of n1 differs in the source",
     )
 
 
