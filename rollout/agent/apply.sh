@@ -4,15 +4,15 @@ apply_switch() { # rename every file from old to new, back to back
   while [ "$n" -le "$c_files" ]; do
     files_load "$n"
     for folder in $f_made; do
-      [ -d "$R$folder" ] || mkdir -m 755 "$R$folder" || return 1
+      [ -d "$R$folder" ] || mkdir -m 755 "$R$folder" || { why="$folder could not be made" && return 1; }
       [ -e "$T/beside.$n" ] || above="$above $R${folder%/*}"
     done
-    mv -f "$R$f_new" "$R$f_path" || return 1
+    mv -f "$R$f_new" "$R$f_path" || { why="$f_path: a rename failed" && return 1; }
     n=$((n + 1))
   done
   files_folders
   # shellcheck disable=SC2086 # a list of paths
-  durable_flush $f_dirs $above || { why="the disk did not take the new files: $undurable" && return 1; }
+  durable_flush $f_dirs $above || { why="it is not known that the disk has the new files: $undurable" && return 1; }
 }
 
 apply_arm() {
@@ -20,14 +20,14 @@ apply_arm() {
   receipt_become armed || {
     lost=$undurable
     staging_abandon
-    [ -z "$lost" ] || refuse not-durable "the disk did not take the receipt: $lost"
+    [ -z "$lost" ] || refuse not-durable "it is not known that the disk has the receipt: $lost"
     refuse state-not-writable "the receipt could not be stored"
   }
   guard_start
   guard_is_proven || {
     v_because=$why
     staging_abandon
-    [ "$g_outcome" != sync ] || refuse not-durable "the disk did not take what the guard tried: sync $g_invocation"
+    [ "$g_outcome" != sync ] || refuse not-durable "it is not known that the disk has what the guard tried: sync $g_invocation"
     refuse guard-not-proven "$v_because"
   }
 }
@@ -37,7 +37,7 @@ apply_refuse_staging() {
   lost=$undurable # abandon syncs too; its result is not that of the staging
   staging_failed_step
   staging_abandon
-  [ -z "$lost" ] || refuse not-durable "the disk did not take what was staged: $lost"
+  [ -z "$lost" ] || refuse not-durable "it is not known that the disk has what was staged: $lost"
   refuse "$s_reference" "$why"
 }
 
@@ -66,7 +66,7 @@ apply_in_time() { # else an agent that froze during its preparation would change
   [ "$now" -ge "$until" ] || return 0
   taken=$(((now - asked_at) / 1000))
   staging_abandon
-  refuse too-late "the preparation took $taken s: the node was suspended, or it is too slow"
+  refuse too-late "the preparation took $taken s, of at most $(((until - asked_at) / 1000))"
 }
 
 apply_locked() {
@@ -91,7 +91,7 @@ apply_locked() {
   each file staging_is_as_ordered || apply_refuse_staging
   each file checks_before || { staging_abandon; refuse drifted "$c_drifted changed while staging"; }
   apply_in_time
-  r_files=$c_files r_state=armed why="a rename failed"
+  r_files=$c_files r_state=armed
   if apply_switch && restarts_reload && restarts_units && health_is_proven && confirm_is_as_ordered; then
     say "healthy yes $why"
     mv -f "$T/next/finished" "$T/receipt"

@@ -87,7 +87,7 @@ checks_persistence() { # a reboot must leave all files as they are, or none: els
   checks_facts_of "$S"
   own=$c_device
   for folder in $m_list; do
-    { checks_facts_of "$folder" && [ "$c_device" = "$own" ]; } || checks_is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it would not agree with $S"
+    { checks_facts_of "$folder" && [ "$c_device" = "$own" ]; } || checks_is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it may not agree with $S"
   done
 }
 
@@ -147,17 +147,17 @@ checks_home() { # N PATH…
     */hosts.toml) folder=${2%/*} && case " $n_hosts " in *" ${folder%/*} "*) return ;; esac ;;
   esac
   homes_command_line "$m_pid"
-  [ -n "$n_words" ] || refuse unit-not-running "$unit has no process, so it is unknown whether it reads $2"
-  refuse not-a-home "neither the kubelet, nor its unit, nor a container runtime of this node reads $2"
+  [ -n "$n_words" ] || refuse unit-not-running "no command line of a kubelet in $unit could be read, so it is unknown whether it reads $2"
+  refuse not-a-home "$2 is not among the files that the kubelet, its unit and the container runtimes of this node are seen to read"
 }
 
 checks_before() { files_is_as "$3" "$2" || { c_drifted=$2 && return 1; }; }
 
 checks_unit() { # NAME: its state allows a change; remembered as it is
-  processes_look_up "$1" || refuse systemd-not-answering "systemctl show $1 gave no answer"
+  processes_look_up "$1" || refuse systemd-not-answering "systemctl show reported no state of $1"
   case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac # its drop-ins are never read, even after a reload
   [ "$u_reload" != yes ] || refuse need-daemon-reload "$1: its unit files changed since systemd read them"
-  [ "$u_load" = loaded ] || refuse unit-not-found "$1 is $u_load"
+  [ "$u_load" = loaded ] || refuse unit-not-found "systemctl show reports LoadState=$u_load of $1"
   health_remember "$1"
 }
 
@@ -186,14 +186,14 @@ checks_units() { # of those concerned, by one answer for them and for the runtim
   for name in $h_concerned; do checks_unit "$name"; done
   for name in $r_hangups; do
     health_recall "$h_memory" "$name"
-    [ "$h_pid" != 0 ] || refuse unit-not-running "$name has no process that would take a SIGHUP"
+    [ "$h_pid" != 0 ] || refuse unit-not-running "systemctl show reports no main process of $name, which is to get a SIGHUP"
   done
 }
 
 checks_node() { # all checks that can fail, before any write but those of the lock and the token
   local is_machine c_points c_dots c_room space
   read -r is_machine 2>/dev/null <"$R/etc/machine-id"
-  [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine, and the plan was made for $machine"
+  [ "$machine" = "$is_machine" ] || refuse machine-id-changed "/etc/machine-id has ${is_machine:-no line}, and the plan was made for $machine"
   c_files=0 f_paths='' c_points='' c_dots='' c_room=1024 r_units='' r_hangups='' r_reload=0 h_memory=$NL h_longest=0
   each file checks_file
   [ "$c_files" -gt 0 ] || refuse bad-argument "no file"
@@ -205,7 +205,7 @@ checks_node() { # all checks that can fail, before any write but those of the lo
   checks_mounts
   checks_persistence
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || refuse not-a-regular-file "${SYSTEM#"$R"}/$BOOT_UNIT"
-  ! sync "$S/none" 2>/dev/null || refuse sync-without-names "this node's sync takes no file names, so it cannot report a failure"
+  ! sync "$S/none" 2>/dev/null || refuse sync-without-names "sync reported success for a name that does not exist, so its success proves nothing"
   space=$(stat -f -c '%T %a %S' "$S" 2>/dev/null)
   files_failed_as $? stat
   # shellcheck disable=SC2086 # type, free blocks, block size

@@ -154,7 +154,7 @@ cleanup_locked() {
   cleanup_withdraw
   [ ! -e "$FORGOTTEN" ] || rm -rf "$FORGOTTEN"
   drop "$S/touched.new"
-  if lock_write_token ended; then status_forget_voids; else say "say token-not-stored the disk takes no write"; fi # only a durable token refuses what was void
+  if lock_write_token ended; then status_forget_voids; else say "say token-not-stored ${undurable:-it could not be written}"; fi # only a durable token refuses what was void
   cleanup_list_left
   cleanup_flush_removed || cleanup_left "what was removed, after a power cut: $undurable"
 }
@@ -175,14 +175,14 @@ cleanup_forget_locked() { # one rename removes the whole state: a concurrent ver
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
   done
   cleanup_withdraw
-  [ "$e_busy" = 0 ] || refuse not-durable "the last receipt is not on the disk: $undurable"
+  [ "$e_busy" = 0 ] || refuse not-durable "it is not known that the disk has the last receipt: $undurable"
   rm -rf "$FORGOTTEN"
   cleanup_list_left
   [ "$e_left" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"
   [ ! -L "$S" ] || refuse not-renameable "/var/lib/rollout is a symbolic link"
-  cleanup_flush_removed || refuse not-durable "the disk did not take what was removed: $undurable" # else a power cut restores a boot unit without its program
-  mv "$S" "$FORGOTTEN" 2>/dev/null || refuse not-renameable "/var/lib/rollout is a mount of its own, or the disk takes no write"
-  durable_flush "${S%/*}" || refuse not-durable "the disk did not take the removal of the state: $undurable" # a part of it could come back
+  cleanup_flush_removed || refuse not-durable "it is not known that the disk has what was removed as removed: $undurable" # else a power cut restores a boot unit without its program
+  why=$(mv "$S" "$FORGOTTEN" 2>&1) || refuse not-renameable "/var/lib/rollout: ${why:-mv failed}"
+  durable_flush "${S%/*}" || refuse not-durable "it is not known that the disk has the removal of the state: $undurable" # a part of it could come back
 }
 
 cleanup_erase() { # remove what a forget has put aside; nothing uses it

@@ -35,22 +35,22 @@ confirm_locked() {
     armed)
       receipt_seconds_left
       if [ "$r_boot" != "$boot" ] || [ "$now" -ge "$r_deadline" ]; then
-        say "refused too-late the guard's time is over"
+        if [ "$r_boot" = "$boot" ]; then say "refused too-late the guard's time is over"; else say "refused too-late the node has booted since the apply"; fi
         revert_fully guard restart && health_tell_reverted
       else
         confirm_check_ordered
         if receipt_become confirmed; then
           confirm_settle
         elif durable_is_lost; then
-          say "refused not-durable the disk did not take the receipt: $undurable"
+          say "refused not-durable it is not known that the disk has the receipt: $undurable"
           receipt_load "$tx" && revert_fully health restart && health_tell_reverted
         else
           [ -n "$undurable" ] || refuse state-not-writable "$T"
-          say "refused durability-unknown $undurable; the node writes the receipt again by itself"
+          say "refused durability-unknown $undurable; it is left to the guard to write the receipt again"
         fi
       fi
       ;;
-    confirmed) if durable_seal; then confirm_settle; else say "refused durability-unknown $undurable; the node writes the receipt again by itself"; fi ;;
+    confirmed) if durable_seal; then confirm_settle; else say "refused durability-unknown $undurable; it is left to the guard to write the receipt again"; fi ;;
   esac
 }
 
@@ -68,7 +68,7 @@ confirm_is_as_ordered() { # every file of the loaded transaction holds what it w
 }
 
 confirm_check_ordered() { # a confirm needs the ordered bytes and a finished apply
-  [ "$r_finished" = 1 ] || refuse not-finished "$tx has not finished: no health check passed after its restart"
+  [ "$r_finished" = 1 ] || refuse not-finished "the receipt of $tx does not record that its apply has finished"
   confirm_is_as_ordered || refuse not-as-ordered "$why"
 }
 

@@ -192,7 +192,7 @@ guard_keep() { # of the loaded transaction, armed in this boot: start them again
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and by what the watch's unit has tried; else `why`
   local units_of_guard end next name tried_with
-  why="systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target" g_outcome=''
+  why="systemctl show reports no timer of rollout-guard-$tx.service that is to fire" g_outcome=''
   units_of_guard="rollout-guard-$tx.timer rollout-watch-$tx.service rollout-guard-$tx.service $BOOT_UNIT"
   u_asked="$units_of_guard default.target multi-user.target"
   # shellcheck disable=SC2086 # a list of units
@@ -208,7 +208,9 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
   next=${u_block##*NextElapseUSecMonotonic=}
   case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
   processes_look_up "$BOOT_UNIT"
+  why="systemctl reports no $BOOT_UNIT that is enabled"
   [ "$u_file" = enabled ] || [ "$(lastly 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)" = enabled ] || return 1 # it may remember an older file
+  why="systemctl does not report that default.target requires or wants basic.target"
   guard_is_reached || return 1
   for name in $units_of_guard; do
     guard_has_its_own "$name" || return 1
@@ -220,7 +222,7 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
     esac
   done
   processes_look_up "rollout-watch-$tx.service"
-  case $u_active/$u_pid in active/[1-9]*) guard_is_tried ;; *) why="systemd shows no watch" && return 1 ;; esac
+  case $u_active/$u_pid in active/[1-9]*) guard_is_tried ;; *) why="systemctl show reports no process of rollout-watch-$tx.service" && return 1 ;; esac
 }
 
 guard_has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing limits the unit, and it depends on nothing of others; else
@@ -258,7 +260,7 @@ guard_has_its_own() { # UNIT: by the last answer our drop-in is its last one, no
   unset IFS
   g_foreign="${g_foreign:+; drop-ins of others:$g_foreign}"
   case $last in *"/$SHIELD") ;; *) why="$1 does not have our drop-in last$g_foreign" && return 1 ;; esac
-  [ "$whole" = 1 ] || { why="systemd has not read all of our drop-in of $1" && return 1; }
+  [ "$whole" = 1 ] || { why="systemctl show does not report the last line of our drop-in of $1" && return 1; }
   [ -z "$m_odd" ] || { why="$1 has $m_odd$g_foreign" && return 1; }
 }
 
@@ -266,7 +268,7 @@ guard_is_tried() { # the watch that was looked up: its unit has done all that a 
   local folder
   g_invocation=''
   read -r g_outcome g_invocation 2>/dev/null <"$T/tried"
-  why="rollout-watch-$tx.service cannot revert the change: ${g_outcome:-its trial left no result}$g_foreign"
+  why="rollout-watch-$tx.service did not show that it can revert the change: ${g_outcome:-its trial left no result}$g_foreign"
   [ "$g_outcome" = complete ] || return 1
   case $NL$u_block$NL in
     *"${NL}InvocationID=$NL"* | *"${NL}InvocationID=$g_invocation$NL"*) ;;
@@ -274,7 +276,7 @@ guard_is_tried() { # the watch that was looked up: its unit has done all that a 
   esac
   for folder in $S $f_dirs; do
     # shellcheck disable=SC3013 # dash, bash and busybox have -ef
-    [ "$R/proc/$u_pid/root${folder#"$R"}" -ef "$folder" ] || { why="rollout-watch-$tx.service sees another ${folder#"$R"}$g_foreign" && return 1; }
+    [ "$R/proc/$u_pid/root${folder#"$R"}" -ef "$folder" ] || { why="rollout-watch-$tx.service is not seen to have the same ${folder#"$R"}$g_foreign" && return 1; }
   done
 }
 

@@ -69,13 +69,13 @@ health_comes_up() { # UNIT: it runs, in a process from after its restart, or, wi
           elif [ "$h_pid" = 0 ] || [ "$u_pid" = "$h_pid" ]; then
             [ "$u_pid" = 0 ] || return 0
           else
-            health_ill "$1" "its process went from $h_pid to $u_pid though nobody restarted it" || return
+            health_ill "$1" "its process went from $h_pid to $u_pid, and this change does not restart it" || return
           fi
           ;;
       esac
     fi
     clock
-    [ "$now" -lt "$grave" ] || health_ill "$1" "not running (${u_active:-systemd silent}, $u_sub)" || return
+    [ "$now" -lt "$grave" ] || health_ill "$1" "not seen running (${u_active:-systemctl show reported no state}${u_sub:+, $u_sub})" || return
     nap
   done
 }
@@ -88,7 +88,7 @@ health_kubelet_comes_up() { # in the process of `unit`, or as a child of it, int
     [ "$h_kubelet" = 0 ] || return 0
     clock
     if [ $((now + 2000)) -ge "$until" ] || [ ! -e "$R/proc/$h_pid/cmdline" ]; then
-      health_ill "$unit" "no kubelet is a child of its main process, $h_pid"
+      health_ill "$unit" "not just one kubelet is seen as a child of its main process, $h_pid"
       return
     fi
     nap
@@ -127,12 +127,12 @@ health_stay_up() { # for longer than the longest RestartSec, each in one process
   for name in $h_concerned; do
     health_recall "$h_alive" "$name"
     processes_look_up "$name" && [ "$u_pid $u_started $u_restarts $u_active" = "$h_pid $h_started $h_restarts active" ] ||
-      health_ill "$name" "its process exited" || return
+      health_ill "$name" "systemctl show does not report the same process any more" || return
     ! health_is_unread "$name" || health_ill "$name" "systemd has not read its unit files anew" || return
   done
   health_recall "$h_alive" "$unit"
   processes_find_kubelet "$h_pid"
-  [ "$p_kubelet" = "$h_kubelet" ] || health_ill "$unit" "its kubelet exited"
+  [ "$p_kubelet" = "$h_kubelet" ] || health_ill "$unit" "its kubelet is not seen any more"
 }
 
 health_answers() { # /healthz, while there is time; off (port 0) and no program to send the request count as answered
@@ -168,7 +168,7 @@ health_knows_its_fields() { # the process `pid`, by its log. A log that cannot b
     [ "$now" -lt "$patience" ] && [ $((now + 2000)) -lt "$until" ] && [ -e "$R/proc/$pid/cmdline" ] || return 1
     nap
   done
-  why="$l_lenient lines of lenient decoding: a field of its configuration is unknown"
+  why="its log has $l_lenient lines of lenient decoding: it ignores a part of its configuration"
   [ "$l_lenient" -eq 0 ]
 }
 
@@ -186,7 +186,7 @@ health_is_proven() { # compared with what was remembered before the restart; the
   esac
   # after a revert (no payload) the files are whatever they were before the change; without a restart they were not read
   [ -z "$PAYLOAD" ] || ! health_is_restarted "$unit" || health_knows_its_fields || return 1
-  why="$((h_longest / 1000)) s without a restart, healthz ${h_health:-off}"
+  why="$((h_longest / 1000)) s without a restart, healthz ${h_health:-not requested}"
 }
 
 health_tell() { # of the units, after a restart with the old files

@@ -125,11 +125,11 @@ lock_is_ours() { # the state's folders, where they exist: others who can write t
 
 lock() {
   undurable=''
-  command -v flock >/dev/null || refuse no-flock "flock (of util-linux or busybox) is not on this node"
-  [ "$t_owned" = 1 ] || lock_is_ours || refuse state-not-ours "$k_not_ours is a link, or another user's, or may be written by others"
+  command -v flock >/dev/null || refuse no-flock "no flock (of util-linux or busybox) was found on this node"
+  [ "$t_owned" = 1 ] || lock_is_ours || refuse state-not-ours "$k_not_ours is a link, or another user's, or may be written by others, or its mode could not be read"
   [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$(mkdir -p "$S/tx" 2>&1 | tail -n 1)"
   true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$({ true >>"$S/lock"; } 2>&1 | tail -n 1)"
-  lock_hold 5 2>/dev/null || refuse locked "another verb is at work"
+  lock_hold 5 2>/dev/null || refuse locked "the lock of this node was not free for 5 s"
 }
 
 lock_read_token() {
@@ -141,7 +141,7 @@ lock_read_token() {
 }
 
 lock_write_token() { # STATE: in place, so that an emergency on a full disk is still fenced
-  k_counter=$counter k_run=$run k_state=$1
+  k_counter=$counter k_run=$run k_state=$1 undurable=''
   printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && durable_flush "$S/token" "$S" "${S%/*}" && return
   printf '%s %s lost\n' "$counter" "$run" 2>/dev/null 1<>"$S/token" # it fences, but the next caller of this run writes and syncs it again
   return 1
@@ -158,7 +158,7 @@ lock_fence() { # the caller's token is at least the node's, and no other run has
 }
 
 lock_refuse_token() {
-  [ -z "$undurable" ] || refuse not-durable "the disk did not take the token: $undurable"
+  [ -z "$undurable" ] || refuse not-durable "it is not known that the disk has the token: $undurable"
   refuse state-not-writable "the token could not be stored"
 }
 

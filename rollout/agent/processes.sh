@@ -443,7 +443,7 @@ processes_has_arguments() { # of the payload: each is one word of the process's 
   unset IFS
   for argument in "$@"; do
     case $n_words in *"$NL$argument$NL"*) ;; *)
-      why="an argument is missing from its command line"
+      why="its command line, as it was read, lacks an argument"
       return 1
       ;;
     esac

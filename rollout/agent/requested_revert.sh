@@ -15,14 +15,14 @@ requested_revert_check_ours() { # a requested revert removes only our bytes, and
   done
   staging_mark_kubelet "$r_program"
   if [ "$s_kubelet" = unknown ] && [ -e "$r_program" ]; then refuse program-failed "stat could not read $r_program"; fi # which kubelet it is is not known
-  [ "$r_kubelet" = "$s_kubelet" ] || refuse kubelet-changed "since $tx was applied"
+  [ "$r_kubelet" = "$s_kubelet" ] || refuse kubelet-changed "${r_program:-the kubelet} has another size or time than when $tx was applied"
 }
 
 requested_revert_rearm_boot_unit() { # a confirmed transaction has no guard; its revert must survive a reboot too
   files_targets
   files_folders
   if ! { guard_write_boot_unit && durable_flush "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"; }; then
-    say "say boot-unit-not-armed a reboot before the end leaves the rest to the next revert"
+    say "say boot-unit-not-armed a reboot before the end may leave the rest to the next revert"
   fi
 }
 
@@ -30,7 +30,7 @@ requested_revert_locked() {
   local asked name
   lock_fence
   receipt_load "$tx" || refuse no-transaction "$tx"
-  lock_accept || say "say token-not-stored the disk takes no write"
+  lock_accept || say "say token-not-stored ${undurable:-it could not be written}"
   case $r_state in reverted) ! durable_seal || health_tell_reverted && return ;; esac
   asked=$tx
   receipt_list
@@ -45,8 +45,7 @@ requested_revert_locked() {
   health_concern
   [ "$r_state" != confirmed ] || { requested_revert_rearm_boot_unit && receipt_note_place; }
   revert_fully asked restart || {
-    guard_start_timer 5 --no-block
-    say "say revert-unfinished the node tries again by itself, and at boot"
+    if guard_start_timer 5 --no-block; then say "say revert-unfinished systemd accepted a timer that tries again"; else say "say revert-unfinished systemd accepted no timer that would try again"; fi
     revert_tell_stuck
     return
   }

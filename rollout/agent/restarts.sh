@@ -41,7 +41,7 @@ restarts_again() { # with the old files: every unit, even if others fail; those 
   h_given_at=$now
   health_remember_units # now: a crash loop went on while the files were restored: its restarts do not count against the units
   for name in $r_hangups; do # a process that died of a SIGHUP is started
-    restarts_hang_up "$name" || restarts_surely "$name" || say "say restart-failed $name took no SIGHUP, and systemctl restart $name $w_ended"
+    restarts_hang_up "$name" || restarts_surely "$name" || say "say restart-failed systemctl kill --signal=HUP $name did not succeed, and systemctl restart $name $w_ended"
   done
   [ -n "$r_units" ] || return 0
   for name in $r_units; do

@@ -155,13 +155,13 @@ revert_give_all_back() { # every file, even if others fail; those that keep the 
 
 revert_is_whole() { # else the reason is noted: the receipt stays `reverting`, and the next attempt or the next boot continues
   if durable_is_lost; then
-    revert_stick not-durable "the disk reported that it lost what was written; reboot the node, which then looks at its files again"
+    revert_stick not-durable "sync failed, so what was written may be lost; reboot the node, which then looks at its files again"
   elif [ -n "$v_unrestarted" ]; then
-    revert_stick not-restarted "$v_unrestarted still runs the process from before its old files were there"
+    revert_stick not-restarted "it was not seen that $v_unrestarted runs a process from after its old files were there"
   elif [ -n "$v_kept" ]; then
-    revert_stick not-given-back "$v_kept $(revert_attributes)"
+    revert_stick not-given-back "$v_kept $(revert_attributes "${v_kept%% *}" "could not be restored")"
   elif [ -n "$undurable" ]; then
-    revert_stick durability-unknown "$undurable; the node writes its old files again by itself"
+    revert_stick durability-unknown "$undurable; it is left to the guard to write the old files again"
   else
     drop "$T/stuck"
     v_stuck=''
@@ -188,13 +188,13 @@ revert_tell_stuck() { # of the loaded transaction
   [ -z "$v_stuck" ] || say "failed $v_stuck $v_stuck_text"
 }
 
-revert_attributes() { # why the first of `v_kept` cannot be renamed, if that is known
+revert_attributes() { # PATH TEXT: why it cannot be renamed, if that is known, else the text
   local attributes
-  attributes=$(lastly 5 lsattr -d -- "$R${v_kept%% *}" 2>/dev/null)
+  attributes=$(lastly 5 lsattr -d -- "$R$1" 2>/dev/null)
   case ${attributes%% *} in
     *i*) printf 'is immutable; clear that with: chattr -i' ;;
     *a*) printf 'may only be appended to; clear that with: chattr -a' ;;
-    *) printf 'cannot be renamed' ;;
+    *) printf %s "$2" ;;
   esac
 }
 

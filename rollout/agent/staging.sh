@@ -8,7 +8,7 @@ staging_sweep() { # remove transactions that died before their receipt; refuses 
     [ "$r_seq" -le "$s_top" ] || s_top=$r_seq
     [ "$r_place" -le "$s_top" ] || s_top=$r_place
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
-    durable_has_ended || refuse not-durable "the receipt of $name is not on the disk: $undurable"
+    durable_has_ended || refuse not-durable "it is not known that the disk has the receipt of $name: $undurable"
   done
   staging_remove_strays
 }
@@ -136,7 +136,7 @@ staging_linked() { # FROM TO: by a hard link; false across two file systems. A f
   said=$(ln "$1" "$2" 2>&1) && return
   case $said in *'not permitted'*) ;; *) return 1 ;; esac
   kept=$f_path
-  said=$(revert_attributes)
+  said=$(revert_attributes "$kept" "may not be linked, so it may not be renamed either: ${said##*"$NL"}")
   staging_abandon
   refuse not-renameable "$kept $said"
 }

@@ -31,10 +31,10 @@ status_make_void() { # `tx` has no receipt, and gets none any more. A mark that 
   fi || refuse state-not-writable "the voided transaction could not be stored"
   durable_flush "$S" && say "voided $tx" && return
   [ "$told" = 1 ] || mv -f "$mark" "$S/void" 2>/dev/null # the next one needs it, if the disk is full
-  refuse not-durable "the disk did not take the voided transaction: $undurable"
+  refuse not-durable "it is not known that the disk has the voided transaction: $undurable"
 }
 
-status_refuse_voided() { [ ! -e "$S/void.$counter.$tx" ] || refuse voided "the run has recorded that this node is untouched: this apply came too late"; }
+status_refuse_voided() { [ ! -e "$S/void.$counter.$tx" ] || refuse voided "a request with token $counter has voided $tx on this node before"; }
 
 status_show() { # token, receipts, facts that cost nothing
   local count name is_machine

@@ -66,7 +66,7 @@ def test_a_forbidden_hard_link_is_refused_before_arming(node: Node) -> None:
         "ln",
         f'case "$*" in "{node.at(CONFIG)} "*) echo "ln: failed: Operation not permitted" >&2; exit 1 ;; esac',
     )
-    wrap(node, "lsattr", 'echo "----i---------e------- $3"; exit')
+    wrap(node, "lsattr", f'case $3 in {node.at(CONFIG)}) echo "----i---------e------- $3" ;; esac; exit')
     report = node.apply()
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-renameable")
     assert CONFIG in report.message

@@ -54,7 +54,7 @@ def test_what_the_watch_has_tried_is_kept_and_the_receipt_names_it(node: Node) -
 )
 def test_a_unit_that_cannot_do_what_a_revert_does_is_refused(node: Node, tool: str, does: str, step: str) -> None:
     in_the_unit(node, tool, does)
-    refused(node, f"{WATCH} cannot revert the change: {step}")
+    refused(node, f"{WATCH} did not show that it can revert the change: {step}")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_sync_without_success_in_the_unit_refuses_and_is_named(node: Node, doe
 def test_a_unit_that_does_not_reach_systemd_is_refused(node: Node) -> None:
     path = node.bin / "systemctl"
     path.write_text(path.read_text().replace("\nD=", '\n[ -z "${INVOCATION_ID-}" ] || exit 1\nD=', 1))
-    refused(node, "cannot revert the change: systemctl")
+    refused(node, "did not show that it can revert the change: systemctl")
 
 
 def test_a_unit_that_tried_nothing_is_refused(node: Node) -> None:
@@ -89,7 +89,7 @@ def test_what_another_start_of_the_unit_has_tried_is_no_proof(node: Node) -> Non
 def test_a_unit_that_sees_other_folders_is_refused(node: Node) -> None:
     path = node.bin / "systemd-run"
     path.write_text(path.read_text().replace('ln -s -fn "$ROLLOUT_ROOT"', "ln -s -fn /tmp", 1))
-    refused(node, f"{WATCH} sees another /var/lib/rollout")
+    refused(node, f"{WATCH} is not seen to have the same /var/lib/rollout")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_drop_in_that_systemd_has_not_read_to_its_end_is_refused(node: Node, u
     told, text = '\n  [ -z "$told" ] || echo "$told"', path.read_text()
     assert told in text
     path.write_text(text.replace(told, f"\n  [ $1 != {unit} ] || return{told}"))
-    refused(node, f"has not read all of our drop-in of {unit}")
+    refused(node, f"does not report the last line of our drop-in of {unit}")
 
 
 @pytest.mark.parametrize("unit", [GUARD, BOOT, WATCH])

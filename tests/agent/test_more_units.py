@@ -93,7 +93,7 @@ def test_a_kubelet_that_dies_of_its_runtimes_restart_is_unhealthy(mixed: Node) -
     )
     report = apply(mixed, TOML, b"version = 3\n", units=(CONTAINERD,))
     assert taken_back(report)
-    assert "went from 100 to 101 though nobody restarted it" in report.message
+    assert "went from 100 to 101, and this change does not restart it" in report.message
     assert mixed.read(TOML) == b"version = 2\n"
 
 

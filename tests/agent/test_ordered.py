@@ -44,7 +44,9 @@ def test_a_change_that_has_not_ended_is_not_confirmed(node: Node) -> None:
     assert node.apply().healthy
     receipt = node.tx() / "receipt"
     receipt.write_text(receipt.read_text().replace("finished=1", "finished=0"))
-    assert refused(node) == "not-finished"
+    report = node.confirm()
+    assert report.reference == "not-finished"
+    assert report.message == "the receipt of t1 does not record that its apply has finished"
 
 
 def test_a_repeated_confirm_checks_nothing(node: Node) -> None:

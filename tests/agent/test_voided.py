@@ -30,6 +30,7 @@ def test_an_apply_that_comes_after_the_read_that_voided_it_changes_nothing(node:
     assert (found.outcome, found.receipt, found.voided) == (Outcome.DONE, None, "t1"), found
     late = node.apply()
     assert (late.outcome, late.reference) == (Outcome.REFUSED, "voided"), late
+    assert late.message == "a request with token 1 has voided t1 on this node before"
     assert (node.files(), node.receipt()) == (OLD, {})
     assert not node.tx().exists(), "nothing is staged for it"
     again = node.apply(order("t2"))

@@ -78,7 +78,7 @@ def read(answer: RemoteAnswer) -> AgentReading:
 def _not_ours(line: bytes) -> str:
     """What a login shell such as nologin printed instead of our program."""
     said = printable(line.decode("ascii", "replace"))[:120]
-    return f"the agent did not start; the node printed instead: {said}; check that the user's login shell runs commands"
+    return f"no answer of the agent began; the node printed instead: {said}; check that the user's login shell runs commands"
 
 
 def answered(output: bytes) -> bytes:

@@ -430,10 +430,10 @@ REFUSED: Final = (
 )
 FAILED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "not-given-back": "a file cannot be renamed; all else was done",
+        "not-given-back": "a step that gives an old file back failed; all else was tried",
         "not-restarted": "a unit was not seen with a process younger than its old files",
         "not-durable": "a sync failed",
-        "durability-unknown": "a sync has no result yet; the node writes its old files again by itself",
+        "durability-unknown": "a sync has no result; it is left to the guard to write the old files again",
     }
 )
 SAID: Final = (

@@ -123,7 +123,7 @@ def _outcome(nodes: SshNodes) -> Outcome:
         (
             "echo no shell for you; exit 1",
             PATIENCE,
-            "the agent did not start; the node printed instead: no shell for you",
+            "no answer of the agent began; the node printed instead: no shell for you",
         ),
         ("exec cat", 3, "not finished after 3 s"),
         ("exit 0", PATIENCE, "exit status 0"),
