@@ -6,6 +6,7 @@ import json
 import pkgutil
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from inspect import cleandoc
 
 import click
 
@@ -15,9 +16,7 @@ from rollout.cli.registry import REGISTERED, SECTIONS, Listed, ListedParameter
 from tests.places import ROOT
 
 PARAMETERS_FILE = ROOT / "rollout/cli/parameter_table.py"
-PARAMETERS_HEAD = (
-    '"""What completions need of the parameters of each command: `python -m tests.command_table` writes this file."""'
-)
+PARAMETERS_HEAD = '"""The help of each command, and what completions need of its parameters: `python -m tests.command_table` writes this file."""'
 FILE = ROOT / "rollout/cli/command_table.py"
 HEAD = '"""Every command of ``rollout``: `python -m tests.command_table` writes this file, see ``rollout/cli/registry.py``."""'
 
@@ -64,27 +63,34 @@ def _command(listed: Listed) -> click.Command:
 
 def parameters_text(found: Mapping[str, click.Command]) -> str:
     rows = "".join(
-        f"    {_quoted(name)}: ListedParameters({_quoted(command.get_short_help_str())}, (\n"
-        + "".join(f"        {_parameter_row(parameter)},\n" for parameter in command.params)
-        + "    )),\n"
+        f"    {_quoted(name)}: ListedParameters({_quoted(cleandoc(command.help or ''))}, (\n"
+        + "".join(f"        {_parameter_row(parameter, click.Context(command))},\n" for parameter in command.params)
+        + f"    ){', is_complete=True' if getattr(command, 'invoke_without_command', False) else ''}),\n"
         for name, command in found.items()
     )
     names = "ListedParameter, ListedParameters"
     return f"{PARAMETERS_HEAD}\n\nfrom rollout.cli.registry import {names}\n\n# fmt: off\nPARAMETERS = {{\n{rows}}}\n"
 
 
-def _parameter_row(parameter: click.Parameter) -> str:
+def _parameter_row(parameter: click.Parameter, context: click.Context) -> str:
     kind = parameter.type
     option = parameter if isinstance(parameter, click.Option) else None
+    line = (option.help or "") if option else ""
+    record = option.get_help_record(context) if option else None
+    choices = tuple(kind.choices) if isinstance(kind, click.Choice) else ()
+    shows_a_value = option is not None and not option.is_flag and not choices
     return _row(
         ListedParameter(
             str(parameter.name),
-            (*parameter.opts, *parameter.secondary_opts) if option else (),
-            (option.help or "") if option else "",
-            tuple(kind.choices) if isinstance(kind, click.Choice) else (),
-            "" if not isinstance(kind, click.Path) else "file" if kind.file_okay else "dir",
-            option is not None and option.is_flag,
-            parameter.multiple or parameter.nargs == -1,
+            options=(*parameter.opts, *parameter.secondary_opts) if option else (),
+            line=line,
+            more=record[1].removeprefix(line).strip() if record else "",
+            metavar=parameter.make_metavar(context) if shows_a_value else parameter.metavar,
+            choices=choices,
+            paths="" if not isinstance(kind, click.Path) else "file" if kind.file_okay else "dir",
+            is_flag=option is not None and option.is_flag,
+            several=parameter.multiple or parameter.nargs == -1,
+            required=option is None and parameter.required,
         )
     )
 

@@ -18,10 +18,9 @@ import click
 from click import shell_completion
 from click.shell_completion import BashComplete, CompletionItem
 
-from rollout.cli.command_table import COMMANDS
-from rollout.cli.parameter_table import PARAMETERS
-from rollout.cli.registry import ListedParameter, registered
-from rollout.cli.table_group import COMPLETE, FirstWordGroup, TableGroup
+from rollout.cli.from_table import FromTable
+from rollout.cli.registry import registered
+from rollout.cli.table_group import COMPLETE, FirstWordGroup
 from rollout.composition.project import Project, project_at
 from rollout.errors import RolloutError
 
@@ -66,7 +65,7 @@ def completion(shell: str) -> None:
 def answer(program: click.Command, instruction: str) -> int:
     """The exit code of a call by a shell's script; it prints the suggestions."""
     _register()
-    return shell_completion.shell_complete(program, {}, "rollout", COMPLETE, instruction)
+    return shell_completion.shell_complete(program, {"obj": FromTable(_completed)}, "rollout", COMPLETE, instruction)
 
 
 def _register() -> None:
@@ -78,51 +77,12 @@ def _register() -> None:
 Complete = Callable[[click.Context, str], Iterable[str]]
 
 
-TABLE_GROUPS = frozenset(name.rpartition(" ")[0] for name in COMMANDS)
-"""Those with commands that the table of commands lists."""
-
-
-def from_table(name: str) -> click.Command:
-    """A command that completes as the one of this name does, and does nothing else. To import that one takes up to 0.6 s."""
-    line, parameters = PARAMETERS[name]
-    within = {inner.rpartition(" ")[2]: inner for inner in PARAMETERS if inner.rpartition(" ")[0] == name}
-    command: click.Command
-    if name in TABLE_GROUPS:
-        takes_words = any(not parameter.options for parameter in parameters)
-        command = (FirstWordGroup if takes_words else TableGroup)(name, within=name)
-    elif within:
-        command = click.Group(name, commands={word: from_table(inner) for word, inner in within.items()})
-    else:
-        command = click.Command(name)
-    command.short_help = line
-    command.params = [_parameter(command, listed) for listed in parameters]
-    return command
-
-
-def _parameter(command: click.Command, listed: ListedParameter) -> click.Parameter:
-    made: click.Parameter
-    if listed.options:
-        made = click.Option(
-            [listed.name, *listed.options],
-            help=listed.line,
-            is_flag=listed.is_flag,
-            multiple=listed.several,
-            type=_type(listed),
-        )
-    else:
-        made = click.Argument([listed.name], nargs=-1 if listed.several else 1, required=False, type=_type(listed))
-    if isinstance(command, FirstWordGroup) and not listed.options:
-        made.shell_complete = partial(_names_and_files, command)  # type: ignore[method-assign]
-    known = BY_NAME.get(listed.name)
+def _completed(command: click.Command, parameter: click.Parameter) -> None:
+    if isinstance(command, FirstWordGroup) and isinstance(parameter, click.Argument):
+        parameter.shell_complete = partial(_names_and_files, command)  # type: ignore[method-assign]
+    known = BY_NAME.get(str(parameter.name))
     if known is not None:
-        made.shell_complete = partial(_items, known)  # type: ignore[method-assign]
-    return made
-
-
-def _type(listed: ListedParameter) -> click.ParamType[Any] | None:
-    if listed.choices:
-        return click.Choice(listed.choices)
-    return click.Path(file_okay=listed.paths == "file") if listed.paths else None
+        parameter.shell_complete = partial(_items, known)  # type: ignore[method-assign]
 
 
 def _names_and_files(group: FirstWordGroup, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:

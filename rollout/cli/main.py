@@ -26,6 +26,7 @@ from rollout.errors import RolloutError, StateError, UsageError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+HELP = frozenset({"-h", "--help"})
 INTERNAL = 70
 INTERRUPTED = 130
 
@@ -45,7 +46,7 @@ def _changes_nodes(arguments: list[str]) -> tuple[bool, bool]:
     return changes or not listed.needs_output, changes or listed.goes_on_when_repeated
 
 
-@click.group(cls=TableGroup, within=ROOT, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=TableGroup, within=ROOT, context_settings={"help_option_names": sorted(HELP, key=len)})
 @click.version_option(__version__)
 def cli() -> None:
     """Change kubelet configuration on a fleet: exact plans, guarded nodes, staged apply, rollback."""
@@ -130,6 +131,8 @@ def _called(arguments: list[str], proposals: Proposals) -> object:
             raise UsageError("command-not-text", message, hint="type it again; the terminal's encoding has to be UTF-8")
     if COMPLETE in os.environ:
         return import_module("rollout.cli.completion").answer(cli, os.environ[COMPLETE])
+    if not HELP.isdisjoint(arguments) and import_module("rollout.cli.from_table").is_help_shown(cli, arguments):
+        return 0
     return cli.main(arguments, prog_name="rollout", standalone_mode=False, obj=proposals)
 
 

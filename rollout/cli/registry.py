@@ -5,7 +5,7 @@ reads its output or when it is interrupted. Its name is that of click, after tha
 
 ``rollout`` must find a command without the import of the others: importing all of them takes a second. So the place and the words
 of each command are also in ``rollout/cli/command_table.py``, which ``python -m tests.command_table`` writes from the declarations.
-What a completion needs of its parameters is in ``rollout/cli/parameter_table.py``, from the same program.
+Its help, and what a completion needs of its parameters, is in ``rollout/cli/parameter_table.py``, from the same program.
 A test compares them. Nobody edits the tables. Reading the sources at each call would need no table, but every call would pay
 for it, and a wheel would need its sources.
 """
@@ -51,26 +51,33 @@ class Listed(NamedTuple):
 
 
 class ListedParameter(NamedTuple):
-    """What a completion knows of an option, or of an argument, before its command is imported."""
+    """What help and completions know of an option, or of an argument, before its command is imported."""
 
     name: str
     options: tuple[str, ...] = ()
     """``()``: an argument."""
     line: str = ""
-    """The help that zsh and fish show."""
+    """Its help."""
+    more: str = ""
+    """What its help ends with: the variable, the default."""
+    metavar: str | None = None
+    """``None``: click's."""
     choices: tuple[str, ...] = ()
     paths: str = ""
     """``file`` or ``dir``: its value is completed with paths."""
     is_flag: bool = False
     several: bool = False
     """It may be given more than once."""
+    required: bool = False
+    """Of an argument."""
 
 
 class ListedParameters(NamedTuple):
-    """The parameters of one command, and its line where the command that it is in lists it."""
+    """The parameters of one command, and the text of its help. ``is_complete``: it has commands within it, and needs none of them."""
 
-    line: str
+    text: str
     parameters: tuple[ListedParameter, ...]
+    is_complete: bool = False
 
 
 class Registered(NamedTuple):

@@ -1,8 +1,8 @@
-"""Groups with commands from the table: only the command that is called is imported. A completion imports none."""
+"""Groups with commands from the table: only the command that is called is imported. Help and completions import none."""
 
 from __future__ import annotations
 
-import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from itertools import chain
@@ -30,8 +30,15 @@ def called(words: Sequence[str]) -> str:
     return next((name for name in (" ".join(words[:2]), *words[:1]) if name in COMMANDS), "")
 
 
+class StandIns(ABC):
+    """The object of a context with stand-ins for the commands of the table: they are not imported."""
+
+    @abstractmethod
+    def command(self, name: str) -> click.Command: ...
+
+
 class TableGroup(click.Group):
-    """The commands within another: only the one that is called is imported; ``--help`` and completions import none."""
+    """The commands within another, see the module."""
 
     by_first_word = False
 
@@ -66,13 +73,14 @@ class TableGroup(click.Group):
         ]
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        listed = COMMANDS.get(f"{self._within} {cmd_name}".strip()) if " " not in cmd_name else None
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        name = f"{self._within} {cmd_name}".strip()
+        listed = COMMANDS.get(name) if " " not in cmd_name else None
         if listed is None:
             return None
-        if COMPLETE in os.environ:
-            found = import_module("rollout.cli.completion").from_table(f"{self._within} {cmd_name}".strip())
-            return found if isinstance(found, click.Command) else None
+        stand_ins = ctx.find_object(StandIns)  # type: ignore[type-abstract]
+        if stand_ins is not None:
+            return stand_ins.command(name)
         import_module("rollout.composition.kinds").install()
         module, _, attribute = listed.where.partition(":")
         found = getattr(import_module(f"rollout.{module}"), attribute)
@@ -104,7 +112,7 @@ class FirstWordGroup(TableGroup):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        inner = self.get_command(click.Context(self), args[0]) if args else None
+        inner = self.get_command(click.Context(self, parent=parent), args[0]) if args else None
         if inner is not None:
             return inner.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         context = super().make_context(info_name, args, parent, **extra)

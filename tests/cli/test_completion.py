@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from rollout.cli.completion import BY_NAME, from_table
+from rollout.cli.completion import BY_NAME
+from rollout.cli.from_table import FromTable
 from rollout.cli.main import run
 from rollout.cli.parameter_table import PARAMETERS
 from rollout.cli.registry import SECTIONS
@@ -91,7 +92,7 @@ def test_every_command_is_completed(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_a_command_from_the_table_completes_as_itself(name: str) -> None:
-    real, listed = with_parameters()[name], from_table(name)
+    real, listed = with_parameters()[name], FromTable().command(name)
     assert suggestions(listed, listed, "-") == suggestions(real, real, "-")
     values = {parameter.name: suggestions(real, parameter, "") for parameter in real.params}
     of_table = {parameter.name: suggestions(listed, parameter, "") for parameter in listed.params}

@@ -14,6 +14,7 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.cli.command_table import COMMANDS
+from rollout.cli.from_table import FromTable
 from rollout.cli.main import cli, run
 from rollout.cli.old_names import OLD_NAMES
 from rollout.cli.parameter_table import PARAMETERS
@@ -28,7 +29,9 @@ DATABASES = ("sqlalchemy", "alembic", "psycopg")
 SCREENS = ("rich", "httpcore")
 READS_INVENTORIES = ("pydantic", "jinja2", "ruamel.yaml")
 PLANS = ("jinja2", "rollout.app.plan", "rollout.kubelet.changes.changes", "rollout.core.reading.playbook_schema")
-OF_THE_LIST = ("command_table", "main", "old_names", "proposals", "registry", "table_group")
+OF_THE_LIST = (
+    "command_table", "from_table", "main", "old_names", "parameter_table", "proposals", "registry", "table_group",
+)  # fmt: skip
 LISTS = "import sys; from rollout.cli.main import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
 
 
@@ -81,6 +84,57 @@ def test_to_complete_the_name_of_a_command_imports_none_of_them(tmp_path: Path) 
     loaded = done.stderr.split()
     modules = {listed.where.partition(":")[0] for listed in COMMANDS.values()} - {"cli.completion", "cli.groups"}
     assert [name for name in loaded if name.removeprefix("rollout.") in modules] == []
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_help_from_the_table_is_that_of_the_command(name: str, columns: int) -> None:
+    real, listed = with_parameters()[name], FromTable().command(name)
+    given = {"info_name": f"rollout {name}", "help_option_names": ["-h", "--help"], "terminal_width": columns}
+    texts = [command.get_help(click.Context(command, **given)) for command in (real, listed)]  # type: ignore[arg-type]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--help", "--bogus"], "Usage: rollout plan [OPTIONS] [COMMAND] [ARGS]...\nTry "),
+        (["--limit", "--help"], "error: no cluster was named"),
+        (["--limit", "a", "-h"], "Usage: rollout plan [OPTIONS] [COMMAND] [ARGS]...\n\n  Read the nodes"),
+    ],
+)
+def test_a_call_with_help_is_read_as_one_without(
+    words: list[str], shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(["plan", *words])
+    told = capsys.readouterr()
+    assert (told.err + told.out).startswith(shown)
+
+
+HELPS_OF_ALL = """\
+import sys
+from rollout.cli.main import run
+for name in {names}:
+    run([*name.split(), "--help"])
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.process
+def test_the_help_of_any_command_imports_none_of_them(tmp_path: Path) -> None:
+    names = list(PARAMETERS)
+    done = subprocess.run(
+        [sys.executable, "-c", HELPS_OF_ALL.format(names=names)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = {name for name in done.stderr.split() if name.startswith("rollout.")}
+    ours = {"rollout.core", "rollout.core.text", "rollout.core.text.suggest", "rollout.core.text.terminal"}
+    assert found == ours | {"rollout.cli", "rollout.errors", *(f"rollout.cli.{name}" for name in OF_THE_LIST)}
+    assert done.stdout.count("Usage: rollout ") == len(names)
 
 
 COMPLETES = """\

@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from rollout.adapters.ssh.proxy_lines import ProxyCommands, ProxyWords, jump_of, words_of_config
@@ -100,6 +101,7 @@ class Resolver:
         self._accept_new = accept_new
         self._user = _our_name()
         self._home = str(Path.home())
+        self._at_home = cache(_at_home)  # most nodes have the same files
         self._lock = threading.Lock()
         self._found: dict[Target, Endpoint] = {}
         self._jumps: dict[str, Endpoint | None] = {}
@@ -176,15 +178,29 @@ class Resolver:
             user=user,
             family=FAMILIES[_text(settings, "addressfamily", "any")],
             key_names=_key_names(host, port, alias),
-            known_hosts=self._known_hosts or _known_hosts(settings, tokens),
+            known_hosts=self._known_hosts or self._files_of_keys(settings, tokens),
             accept_new=self._accept_new or _text(settings, "stricthostkeychecking", "") == "accept-new",
-            identities=_paths(settings, "identityfile", DEFAULT_KEYS, tokens),
+            identities=self._paths(settings, "identityfile", DEFAULT_KEYS, tokens),
             identities_only=_text(settings, "identitiesonly", "no") == "yes",
             connect_timeout=float(_text(settings, "connecttimeout", "0")) or None,
-            certificates=_paths(settings, "certificatefile", (), tokens),
+            certificates=self._paths(settings, "certificatefile", (), tokens),
             via=via or self._via(jump, tokens, (*behind, target.address)),
             program=self._programs.program(command, tokens) if command else (),
         )
+
+    def _files_of_keys(self, settings: Settings, tokens: Mapping[str, str]) -> tuple[Path, ...]:
+        """OpenSSH expands tokens only in names of the user's files."""
+        everyones = settings.get("globalknownhostsfile", GLOBAL_KNOWN)
+        return (
+            *self._paths(settings, "userknownhostsfile", DEFAULT_KNOWN, tokens),
+            *(self._at_home(name) for name in everyones if name.lower() != "none"),
+        )
+
+    def _paths(
+        self, settings: Settings, key: str, default: tuple[str, ...], tokens: Mapping[str, str]
+    ) -> tuple[Path, ...]:
+        names = settings.get(key, default)
+        return tuple(self._at_home(_expanded(_variables(name), tokens)) for name in names if name.lower() != "none")
 
     def _via(self, text: str, tokens: Mapping[str, str], behind: tuple[str, ...]) -> Endpoint | None:
         if text.lower() == "none":
@@ -241,20 +257,6 @@ def _key_names(host: str, port: int, alias: str) -> tuple[str, ...]:
     return (host,) if port == 22 else (f"[{host}]:{port}", host)
 
 
-def _known_hosts(settings: Settings, tokens: Mapping[str, str]) -> tuple[Path, ...]:
-    """OpenSSH expands tokens only in names of the user's files."""
-    everyones = settings.get("globalknownhostsfile", GLOBAL_KNOWN)
-    return (
-        *_paths(settings, "userknownhostsfile", DEFAULT_KNOWN, tokens),
-        *(_at_home(name) for name in everyones if name.lower() != "none"),
-    )
-
-
-def _paths(settings: Settings, key: str, default: tuple[str, ...], tokens: Mapping[str, str]) -> tuple[Path, ...]:
-    names = settings.get(key, default)
-    return tuple(_at_home(_expanded(_variables(name), tokens)) for name in names if name.lower() != "none")
-
-
 def _at_home(name: str) -> Path:
     return Path(os.path.expanduser(name))  # noqa: PTH111 - `~` of an unknown user stays as written
 
@@ -265,7 +267,7 @@ def _variables(text: str) -> str:
             raise RemoteError("ssh-config-invalid", f"{printable(text, 80)} in ssh_config: no such variable is set")
         return os.environ[match[1]].replace("%", "%%")
 
-    return re.sub(r"\$\{([^}]{0,256})\}", value, text)
+    return re.sub(r"\$\{([^}]{0,256})\}", value, text) if "$" in text else text
 
 
 def _expanded(text: str, tokens: Mapping[str, str]) -> str:
@@ -274,7 +276,7 @@ def _expanded(text: str, tokens: Mapping[str, str]) -> str:
             raise RemoteError("ssh-option-not-supported", f"a token in {printable(text, 80)} is not supported")
         return tokens[match[0]]
 
-    return re.sub("%.?", value, text)
+    return re.sub("%.?", value, text) if "%" in text else text
 
 
 def _text(settings: Settings, key: str, default: str) -> str:
