@@ -49,8 +49,9 @@ lint-rest: setup ## of these all but the types
 	@$(BIN)/python -m rollout.adapters.agent_program | shellcheck -
 	@git ls-files 'rollout/lab/standins/*' 'tests/agent/standins/*' 'tests/agent/time/*' | grep -v '\.' | xargs shellcheck -s sh
 
-declared: setup ## write anew what is made from declarations in the code: the table of commands, the schemas, the names on the wire, the diagrams of the run machine
+declared: setup ## write anew what is made from declarations in the code: the tables of commands and of what they import, the schemas, the names on the wire, the diagrams of the run machine
 	$(BIN)/python -m tests.command_table
+	$(BIN)/python -m tests.imported_modules
 	@set -e; for what in documents inventory playbook sequence; do \
 	  made=$$($(BIN)/python -m rollout.cli show schema $$what); printf '%s\n' "$$made" > docs/schemas/$$what.json; done
 	$(BIN)/python -m tests.wire_names

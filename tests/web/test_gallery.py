@@ -132,6 +132,11 @@ def test_the_filter_of_the_list_is_in_its_address(browser: Browser, tmp_path: Pa
             "[...document.querySelectorAll('.runs td')].map(cell => cell.getBoundingClientRect().width)"
         )
         assert min(cells) > 300, "on a telephone each cell has the width of the page"
+        change = page.locator(".runs td:nth-child(2) >> nth=1")
+        assert "serializeImagePulls: true → false" in change.inner_text()
+        assert "--image-pull-progress-deadline" not in change.inner_text()
+        change.locator("summary", has_text="1 more setting").click()
+        until(lambda: "--image-pull-progress-deadline: not set → 5m" in change.inner_text(), PATIENCE, "the other one")
         page.close()
         page = opened(browser, served, "/", 1440, "light")
         assert page.locator(".runs tbody tr").count() == 2

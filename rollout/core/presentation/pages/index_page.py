@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.presentation.freeze_text import noted
-from rollout.core.presentation.headline import MOST_SETTINGS
+from rollout.core.presentation.headline import ChangedSetting
 from rollout.core.presentation.owned_text import OwnedNoted, owned_lines
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.live_page import frozen_banner
@@ -22,6 +22,8 @@ from rollout.core.text.terminal import counted, printable
 MOST = 200
 """Runs that are listed."""
 MOST_NOTES = 50
+MOST_FOLDED = 20
+"""Settings of a run that its fold has, beside the first."""
 
 _SIGNS = {
     RunStanding.AT_WORK: "▸",
@@ -173,12 +175,18 @@ def _run(run: ListedRun, known: Mapping[str, str], now: float) -> Html:
 
 
 def _change(run: ListedRun, known: Mapping[str, str]) -> Html:
-    settings = run.change.settings[:MOST_SETTINGS]
-    more = len(run.change.settings) - len(settings)
-    rows = [tag("span", tag("b", str(setting)), tag("br")) for setting in settings]
-    rest = tag("span", f"{counted(more, 'more setting')}", tag("br")) if more > 0 else ""
+    """The first setting, the others in a fold, and where the change comes from."""
+    first, others = run.change.settings[:1], run.change.settings[1:]
     source = linked(run.change.source, {name: known[name] for name in run.change.reverts if name in known})
-    return raw(*rows, rest, source)
+    shown = [raw(tag("b", str(setting)), _folded(others) if others else tag("br")) for setting in first]
+    return raw(*shown, source)
+
+
+def _folded(settings: Sequence[ChangedSetting]) -> Html:
+    rows = [tag("li", str(setting)) for setting in settings[:MOST_FOLDED]]
+    more = len(settings) - MOST_FOLDED
+    rest = tag("li", f"and {counted(more, 'more setting')}") if more > 0 else ""
+    return tag("details", tag("summary", counted(len(settings), "more setting")), tag("ul", *rows, rest), class_="others")
 
 
 def _is_warned(run: ListedRun) -> bool:
