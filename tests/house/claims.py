@@ -33,8 +33,8 @@ ROOMS = (
     "kubelet/node",
     "kubelet/changes",
 )
-BESIDES = ("features/diagnose/rules/", "features/diagnose/words/")
-"""Findings in logs: each names its evidence, and ``tests/features/diagnose/rules`` has two logs for it."""
+BESIDES = ("features/diagnose/rules/", "features/diagnose/words/", "cli/parameter_table.py")
+"""Findings in logs: each names its evidence, and ``tests/features/diagnose/rules`` has two logs for it. The table is a copy of help."""
 LONGEST = 600
 """Letters of a claim; what is longer is a style sheet or a program."""
 

@@ -26,6 +26,7 @@ SAFE = {
     ("app/emergency_rounds.py", "ended"): "the latest of some times",
     ("core/model/gate_kinds.py", "_known"): "an entry point fills it before it starts a thread",
     ("core/model/conditions.py", "_known"): "an entry point fills it before it starts a thread",
+    ("core/model/frozen.py", "made"): "its `__init__`: threads that make it at the same time make the same one",
     ("core/plans/snapshot_codec.py", "contents"): "made by the call that fills it",
     ("core/text/json_text.py", "_OWN"): "filled while a module is imported",
     ("kubelet/configuration/config_file.py", "duplicates"): "made by the call that fills it",

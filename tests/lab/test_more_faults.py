@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from rollout.core.model.report import RemoteCommand
 from rollout.features.lab.command import lab as lab_command
 from rollout.kubelet.agent import agent_call
-from rollout.lab import control, disk, faults, kubelet_faults, listener
+from rollout.lab import api, control, disk, faults, kubelet_faults, listener
 from tests.controllers import until
 from tests.lab.labs import Lab
 from tests.lab.test_faults import NEW, PROGRAM, apply, confirm, extra, receipt
@@ -176,9 +176,24 @@ def test_faults_as_typed_and_listed(small: Lab) -> None:
 
 
 def test_every_kind_is_explained() -> None:
-    """In the command's help; docs/lab.md names the part of each."""
+    """In the command's help."""
     helped = CliRunner().invoke(lab_command, ["fault", "--help"]).output
-    table = (ROOT / "docs/lab.md").read_text()
     for kind in faults.KINDS:
         assert re.search(rf"^ *{kind} ", helped, re.MULTILINE), kind
-        assert f"`{kind}`" in table, kind
+
+
+def test_the_page_of_the_lab_has_the_part_of_each_kind_and_the_moments() -> None:
+    page = (ROOT / "docs/lab.md").read_text()
+    parts = between(page, "The parts, for `--add`: ", "\n\n")
+    listed = {part: re.findall(r"`([a-z-]+)`", kinds) for part, kinds in re.findall(r"(\w+) \(([^()]*)\)", parts)}
+    assert {kind: part for part, kinds in listed.items() for kind in kinds} == {
+        kind: known.part for kind, known in faults.KINDS.items()
+    }
+    moments = between(page, "before a moment of the node's next transaction: ", ".\n")
+    assert re.findall(r"`([a-z]+)`", moments) == [moment for moment in faults.MOMENTS if moment != faults.NOW]
+    of_the_server = between(page, "is for the API server: ", ".\n")
+    assert re.findall(r"`(api-[a-z]+)`", of_the_server) == list(api.KINDS)
+
+
+def between(text: str, begin: str, end: str) -> str:
+    return text.partition(begin)[2].partition(end)[0]

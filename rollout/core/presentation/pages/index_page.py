@@ -186,7 +186,9 @@ def _folded(settings: Sequence[ChangedSetting]) -> Html:
     rows = [tag("li", str(setting)) for setting in settings[:MOST_FOLDED]]
     more = len(settings) - MOST_FOLDED
     rest = tag("li", f"and {counted(more, 'more setting')}") if more > 0 else ""
-    return tag("details", tag("summary", counted(len(settings), "more setting")), tag("ul", *rows, rest), class_="others")
+    return tag(
+        "details", tag("summary", counted(len(settings), "more setting")), tag("ul", *rows, rest), class_="others"
+    )
 
 
 def _is_warned(run: ListedRun) -> bool:
