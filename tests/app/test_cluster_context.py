@@ -22,8 +22,8 @@ from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Stale, 
 from rollout.core.plans import plan_codec
 from rollout.errors import InputError, RemoteError
 from rollout.features.explain.asking import explain_on_node, shown_by
+from rollout.features.explain.words.explanation import ConfigzAnswer
 from rollout.kubelet.explained.explanation import explain
-from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from tests.app.agents import MACHINE, answer
 from tests.app.site import ACCESS, SMALL, Site
 from tests.app.test_impact import FOUND, NAMES, node, pods

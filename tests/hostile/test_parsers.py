@@ -54,7 +54,7 @@ UNREACHED = {
     "features.diagnose.rules.node_journals:summed": "readings of ours, of lines that `diagnosed-logs` reads",
     "features.diagnose.rules.not_in_force:": "settings of a plan and of a node that were decoded",
     "features.diagnose.rules.timed_pulls:pull_command": "an image's name that `is_image` has accepted, which is called alone",
-    "kubelet.explained.on_node:": "values of a node's configuration that were decoded",
+    "features.explain.rules:": "values of a node's configuration that were decoded",
     "kubelet.node.unloaded:effective": "the reading of a node's files that a plan does too, see `fleet`",
     "kubelet.restarts.readmission:": "strings of pods and taints that `api-pods` has read, compared only",
     "kubelet.runtimes.": "files of a runtime beside its main one, behind a plan for a setting that needs them; tests/kubelet/runtimes",

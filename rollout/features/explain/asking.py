@@ -9,11 +9,11 @@ from rollout.app.ports import ApiSources
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.snapshot import FleetSnapshot, Unread
 from rollout.errors import InputError, Problem, RemoteError
+from rollout.features.explain.rules import OnNode, agrees, on_node
+from rollout.features.explain.words.explanation import ConfigzAnswer
 from rollout.kubelet import fields, versions
 from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.explained.explanation import Explanation
-from rollout.kubelet.explained.explanation_text import ConfigzAnswer
-from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
 from rollout.kubelet.node import sources
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.values import value_at

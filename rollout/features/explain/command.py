@@ -21,17 +21,23 @@ from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.features.explain.asking import explain_on_node, shown_by
+from rollout.features.explain.rules import OnNode
+from rollout.features.explain.words.explanation import (
+    ConfigzAnswer,
+    DefectDocument,
+    ExplanationDocument,
+    OnNodePart,
+    explanation_lines,
+    on_node_lines,
+)
+from rollout.features.explain.words.topics import TopicsDocument, reference_lines, topic_lines, topics_with
 from rollout.kubelet import versions
 from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.defects.rows import known as known_defects
 from rollout.kubelet.defects.words import row_lines
 from rollout.kubelet.explained.explanation import Explanation, every_name
 from rollout.kubelet.explained.explanation import explain as explanation_of
-from rollout.kubelet.explained.explanation_document import DefectDocument, ExplanationDocument, OnNodePart
-from rollout.kubelet.explained.explanation_text import ConfigzAnswer, explanation_lines, on_node_lines
-from rollout.kubelet.explained.on_node import OnNode
-from rollout.kubelet.explained.references import ReferenceDocument, about, reference_lines
-from rollout.kubelet.explained.topics import TopicsDocument, topic_lines, topics_with
+from rollout.kubelet.explained.references import ReferenceDocument, about
 from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion, parse
 from rollout.kubelet.runtimes.known import KNOWN
 

@@ -27,24 +27,12 @@ from rollout.core.model.verdict import SEVERITY, SHOWN, Reading, Verdict
 from rollout.core.plans.required_back_ends import needs_of
 from rollout.core.presentation.notices import Notice
 from rollout.core.run.commands import Ask, JudgeWave
-from rollout.core.run.late_watch import (
-    WORD_OF,
-    LateFindings,
-    LateNote,
-    LateStatus,
-    LateWord,
-    changed_nodes,
-    ends_at,
-    gap,
-    is_watched,
-    judge_nodes,
-    late_passed,
-    worth_a_note,
-)
+from rollout.core.run.late_watch import LateFindings, LateNote, LateStatus, LateWord, ends_at, is_watched, late_passed
 from rollout.core.run.state import NodeState, RunState, Verb
 from rollout.core.text.documents import instant
 from rollout.core.text.terminal import counted
 from rollout.errors import StateError
+from rollout.features.late_watch.rules import WORD_OF, changed_nodes, gap, judge_nodes, worth_a_note
 from rollout.features.late_watch.words import late_harm, late_unknown
 
 HEARTBEAT = 10.0

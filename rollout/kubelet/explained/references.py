@@ -48,11 +48,6 @@ def about(reference: str) -> ReferenceDocument | None:
     return next(families, None)
 
 
-def reference_lines(reference: str, entry: ReferenceDocument) -> tuple[str, ...]:
-    """What ``rollout explain`` prints."""
-    return f"[{reference}]  {entry.subject}", f"  cause: {entry.cause}", f"  remedy: {entry.remedy}"
-
-
 def where_to_read_more(of: Iterable[str]) -> tuple[str, ...]:
     """A command for each of the first three references of a message that have an entry."""
     known = [reference for reference in dict.fromkeys(of) if about(reference)]

@@ -8,12 +8,11 @@ import pytest
 
 from rollout.core.model.playbook import Disruption
 from rollout.errors import UsageError
+from rollout.features.explain.words.explanation import ExplanationDocument, explanation_lines
 from rollout.kubelet import fields, homes
 from rollout.kubelet.configuration.defaulting import with_file
 from rollout.kubelet.explained import explanation
 from rollout.kubelet.explained.explanation import What, every_name, explain
-from rollout.kubelet.explained.explanation_document import ExplanationDocument
-from rollout.kubelet.explained.explanation_text import explanation_lines
 from rollout.kubelet.intents import DEADLINE, INTENTS
 from rollout.kubelet.runtimes.description import Runtime, parse
 from rollout.kubelet.runtimes.known import ROWS

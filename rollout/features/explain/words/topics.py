@@ -9,7 +9,7 @@ from itertools import groupby
 
 from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.explained.explanation import every_name, intent_words, words_of
-from rollout.kubelet.explained.references import references
+from rollout.kubelet.explained.references import ReferenceDocument, references
 
 
 class TopicKind(StrEnum):
@@ -65,3 +65,8 @@ def topic_lines(topics: Iterable[Topic]) -> Iterator[str]:
         each = tuple(found)
         yield f"{kind.value}s ({len(each)}):"
         yield from (f"  {topic.name}{f': {topic.line}' if topic.line else ''}" for topic in each)
+
+
+def reference_lines(reference: str, entry: ReferenceDocument) -> tuple[str, ...]:
+    """What ``rollout explain`` prints."""
+    return f"[{reference}]  {entry.subject}", f"  cause: {entry.cause}", f"  remedy: {entry.remedy}"

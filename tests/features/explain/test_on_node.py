@@ -7,12 +7,11 @@ from dataclasses import replace
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import FileState, Snapshot, Stale
 from rollout.core.model.surroundings import Listing, Manifests, NodeSurroundings
+from rollout.features.explain.rules import OnNode, agrees, on_node
+from rollout.features.explain.words.explanation import ConfigzAnswer, ExplanationDocument, OnNodePart, on_node_lines
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.explained.explanation import explain
-from rollout.kubelet.explained.explanation_document import ExplanationDocument, OnNodePart
-from rollout.kubelet.explained.explanation_text import ConfigzAnswer, on_node_lines
-from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
 from rollout.kubelet.node import sources
 from tests.documents import as_printed
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, kubeadm, node, regular, with_file

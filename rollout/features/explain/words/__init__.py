@@ -1,0 +1,1 @@
+"""What ``rollout explain`` prints."""
