@@ -23,7 +23,7 @@ from rollout.adapters.journal import SqlJournal
 from rollout.core.run.journal_codec import encode_event
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
-from tests.web.serving import Serving, keep, serving
+from tests.features.serve.serving import Serving, keep, serving
 
 TABLE = Path(__file__).with_name("serve.md")
 LIVE = "r20261121-090000-live"

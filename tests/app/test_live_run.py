@@ -14,7 +14,7 @@ from rollout.core.presentation.freeze_text import FreezeNoted, frozen_note, unfr
 from rollout.core.run.journal_codec import encode_event
 from rollout.errors import StateError
 from tests.core.presentation import journals
-from tests.web.serving import keep
+from tests.features.serve.serving import keep
 
 RUN = "r20261120-160000-ab12"
 

@@ -10,7 +10,7 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.run_list import listed_runs
 from tests.core.presentation import journals
-from tests.web.serving import keep
+from tests.features.serve.serving import keep
 
 
 def test_a_run_with_a_pending_recovery_is_not_replayed_where_no_rollback_follows_it(

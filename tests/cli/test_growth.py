@@ -14,7 +14,7 @@ from rollout.cli.main import run
 from rollout.cli.table_group import called
 from tests.core.presentation import journals
 from tests.cost import calls
-from tests.web.serving import keep
+from tests.features.serve.serving import keep
 
 RUN = "r20261120-160000-ab12"
 SMALL, LARGE = 150, 600

@@ -8,7 +8,7 @@ import pytest
 
 from rollout.cli.main import run
 from tests.core.presentation import journals
-from tests.web.serving import keep, serving
+from tests.features.serve.serving import keep, serving
 
 RUN = "r20261120-160000-ab12"
 

@@ -28,15 +28,15 @@ from rollout.core.presentation.pages.markup import with_texts
 from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.state import Phase
 from rollout.errors import StateError
-from rollout.web.pages import Site
+from rollout.features.serve.client.pages import Site
 from tests.app.site import SMALL
 from tests.cli.test_leavers import Fleet, made, write_plan
 from tests.cli.test_plan import KUBECONFIG, OPTIONS
 from tests.core.presentation import journals
 from tests.core.presentation.journals import Told
 from tests.features.diagnose.test_command import LOG
+from tests.features.serve.serving import keep
 from tests.places import ROOT
-from tests.web.serving import keep
 
 SOURCE = ROOT / "rollout"
 PROPOSED = re.compile(r"(?<![\w/.-])rollout ([a-z](?:(?! rollout )[^`;)\n])*)")

@@ -30,7 +30,7 @@ from rollout.errors import StateError
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
 from tests.core.presentation import test_view as states
-from tests.web.serving import keep
+from tests.features.serve.serving import keep
 
 RUN = "r20261120-160000-ab12"
 

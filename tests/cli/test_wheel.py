@@ -35,7 +35,7 @@ SHIPPED = (
     "rollout/templates/kubelet-flags.env.j2",
     "rollout/kubelet/kubelet_fields.json",
     "rollout/kubelet/explained/words.json",
-    "rollout/web/static/page.js",
+    "rollout/features/serve/client/static/page.js",
 )
 """One file of each kind that the program reads and that is not a Python module."""
 

@@ -45,7 +45,9 @@ OF_RECORDINGS = frozenset(
 )
 """Folders of data, and of foreign programs, in the folders of the tests that use them."""
 
-WITHOUT_TESTS_OF_THEIR_OWN = frozenset({"adapters/journal/migrations", "lab/standins", "templates", "web/static"})
+WITHOUT_TESTS_OF_THEIR_OWN = frozenset(
+    {"adapters/journal/migrations", "lab/standins", "templates", "features/serve/client/static"}
+)
 
 
 def folders(top: Path) -> set[str]:

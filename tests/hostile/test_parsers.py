@@ -58,7 +58,7 @@ UNREACHED = {
     "kubelet.node.unloaded:effective": "the reading of a node's files that a plan does too, see `fleet`",
     "kubelet.restarts.readmission:": "strings of pods and taints that `api-pods` has read, compared only",
     "kubelet.runtimes.": "files of a runtime beside its main one, behind a plan for a setting that needs them; tests/kubelet/runtimes",
-    "web.snapshots:": "the header Last-Event-ID of a browser that was let in: one partition and at most 12 digits; tests/web",
+    "features.serve.client.snapshots:": "the header Last-Event-ID of a browser that was let in: one partition and at most 12 digits; tests/features/serve",
 }
 """Parsers that need values of our own and that no seed reaches, by the beginning of their names, with the reason."""
 

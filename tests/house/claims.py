@@ -27,7 +27,6 @@ ROOMS = (
     "core",
     "composition",
     "adapters",
-    "web",
     "kubelet/agent",
     "gates",
     "kubelet/node",

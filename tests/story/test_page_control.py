@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from tests.controllers import PATIENCE, until
+from tests.features.serve.serving import serving
 from tests.story.conftest import Site
 from tests.story.test_control import APPLY, new
 from tests.story.test_faults import begun, few, policy, said, where
-from tests.web.serving import serving
 
 pytestmark = pytest.mark.process
 __all__ = ["few"]

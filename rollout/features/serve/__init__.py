@@ -1,1 +1,1 @@
-"""Runs in a browser: the command, and the notice of a controller that died. The pages themselves are ``rollout.web``."""
+"""The runs of the journal in a browser, live, and the notice of a controller that died."""

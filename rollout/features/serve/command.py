@@ -38,7 +38,7 @@ def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - 
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         message = "`rollout serve` needs the packages of the extra `page`"
         raise UsageError("page-not-installed", message, hint=with_extra("page"))
-    from rollout.web.server import serve as serve_pages
+    from rollout.features.serve.client.server import serve as serve_pages
 
     session.past()  # so that the first page does not wait for it
     say(

@@ -11,8 +11,6 @@ from rollout.core.model.report import LastLog
 from rollout.core.presentation.glance import Mood, glance
 from rollout.core.presentation.headline import ChangedSetting, WhatChanged
 from rollout.core.presentation.pages.first_screen import wave_progress
-from rollout.core.presentation.pages.index_page import ChosenRuns, index_body
-from rollout.core.presentation.pages.live_page import now_parts, waiting
 from rollout.core.presentation.pages.markup import copied
 from rollout.core.presentation.pages.parts import story_parts
 from rollout.core.presentation.pages.story import Story
@@ -20,6 +18,8 @@ from rollout.core.presentation.remaining import wave_ends
 from rollout.core.presentation.run_list import RunStanding
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance, RolledBack
 from rollout.core.run.state import Ending, Halt, Pause
+from rollout.features.serve.words.index_page import ChosenRuns, index_body
+from rollout.features.serve.words.live_page import now_parts, waiting
 from tests.core.presentation import journals
 from tests.core.presentation.journals import BEGAN, done_story, story_of, story_under_way
 from tests.core.presentation.listed import listed

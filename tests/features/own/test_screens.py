@@ -17,7 +17,7 @@ from rollout.features.own.asking import compare_owned, note_comparison
 from tests.app.call import CLUSTER, FakeOperator
 from tests.app.site import SMALL
 from tests.features.own.kubelets import Fleet, owning
-from tests.web.serving import serving
+from tests.features.serve.serving import serving
 
 LACKING = f'rollout_nodes_without_owned_setting{{cluster="{CLUSTER}"}}'
 

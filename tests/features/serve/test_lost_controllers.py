@@ -13,7 +13,7 @@ from rollout.core.run.state import RunState
 from rollout.errors import StateError
 from rollout.features.serve.asking import tell_of_lost, watch_controllers
 from tests.core.presentation import journals
-from tests.web.serving import keep
+from tests.features.serve.serving import keep
 
 RUN = "r20261124-lost"
 

@@ -12,10 +12,10 @@ from rollout.app.live_run import LOOK_EVERY, LiveRun, tell_run
 from rollout.app.ports import Holder
 from rollout.core.run.journal_codec import encode_event
 from rollout.errors import StateError
-from rollout.web import snapshots
-from rollout.web.snapshots import Browser, RenderedParts
+from rollout.features.serve.client import snapshots
+from rollout.features.serve.client.snapshots import Browser, RenderedParts
 from tests.core.presentation import journals
-from tests.web.serving import keep
+from tests.features.serve.serving import keep
 
 RUN = "r20261120-160000-ab12"
 

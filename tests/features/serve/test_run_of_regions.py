@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 from rollout.core.model.regions import RegionStanding
-from rollout.core.presentation.pages.live_page import live_body
 from rollout.core.presentation.pages.markup import Html
-from rollout.web.pages import Site
+from rollout.features.serve.client.pages import Site
+from rollout.features.serve.words.live_page import live_body
 from tests.core.presentation import journals
-from tests.web.serving import keep
+from tests.features.serve.serving import keep
 
 RUN = "r20261120-160000-ab12"
 REGIONS = (RegionStanding("eu", ("eu-1", "eu-2"), 3, 1240, 0.0204), RegionStanding("<us>", (), 0, 0))

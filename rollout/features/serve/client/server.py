@@ -20,11 +20,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from rollout.app.ports import Journal
-from rollout.core.presentation.pages.shell import POLICY
 from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.errors import StateError
-from rollout.web.gatekeeper import Gatekeeper, Refusal, WebRequest, Welcome
-from rollout.web.pages import Site, no_plans
+from rollout.features.serve.client.gatekeeper import Gatekeeper, Refusal, WebRequest, Welcome
+from rollout.features.serve.client.pages import Site, no_plans
+from rollout.features.serve.words.shell import POLICY
 
 MOST_STRANGERS = 256
 MOST_KNOWN = 200

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
-from rollout.web.gatekeeper import Gatekeeper, PageRequest, Refusal, WebRequest, Welcome, new_secret
+from rollout.features.serve.client.gatekeeper import Gatekeeper, PageRequest, Refusal, WebRequest, Welcome, new_secret
 
 HOST = "127.0.0.1:8765"
 NOTHING = WebRequest("GET", "/", "", HOST, "", "", "")

@@ -13,7 +13,14 @@ import pytest
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from rollout.web.server import ACCEPTED_AT_ONCE, MOST_KNOWN, MOST_STRANGERS, STRANGER_SECONDS, Lobby, Visitor
+from rollout.features.serve.client.server import (
+    ACCEPTED_AT_ONCE,
+    MOST_KNOWN,
+    MOST_STRANGERS,
+    STRANGER_SECONDS,
+    Lobby,
+    Visitor,
+)
 
 
 @dataclass(eq=False)

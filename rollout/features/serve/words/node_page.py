@@ -9,13 +9,13 @@ from rollout.core.model.plan import Plan
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.last_logs import log_command, log_lines
 from rollout.core.presentation.pages.markup import Html, clock, copied, raw, tag
-from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import failure_log
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Order
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable, seconds_text
+from rollout.features.serve.words.shell import END, html_page
 
 MOST_ANSWERS = 200
 

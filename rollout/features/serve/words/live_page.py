@@ -12,10 +12,8 @@ from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.freeze_text import FreezeNoted, noted_line
 from rollout.core.presentation.pages import first_screen, sections
 from rollout.core.presentation.pages.charts import legend
-from rollout.core.presentation.pages.controls import controls
 from rollout.core.presentation.pages.markup import Html, raw, tag
 from rollout.core.presentation.pages.parts import TITLES
-from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
@@ -23,6 +21,8 @@ from rollout.core.presentation.waiting import in_flight, silences, waits_for
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable
+from rollout.features.serve.words.controls import controls
+from rollout.features.serve.words.shell import END, html_page
 
 
 def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> dict[str, Html]:

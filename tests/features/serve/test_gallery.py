@@ -11,9 +11,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.controllers import PATIENCE, until
-from tests.web import gallery
-from tests.web.gallery import BACK, RUN, STATES, kept
-from tests.web.serving import Serving, serving
+from tests.features.serve import gallery
+from tests.features.serve.gallery import BACK, RUN, STATES, kept
+from tests.features.serve.serving import Serving, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("page")]
 CHROMIUM = shutil.which("chromium")

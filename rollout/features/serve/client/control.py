@@ -17,12 +17,12 @@ from rollout.app.control import ask
 from rollout.app.live_run import LiveRuns
 from rollout.app.ports import Journal
 from rollout.core.model.playbook import RevertScope
-from rollout.core.presentation.pages.controls import pause_shown
 from rollout.core.presentation.pages.markup import tag, with_texts
-from rollout.core.presentation.pages.shell import whole_page
 from rollout.core.run.events import RequestWord
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
+from rollout.features.serve.words.controls import pause_shown
+from rollout.features.serve.words.shell import whole_page
 
 LONGEST_BODY = 8 * 1024
 LONGEST_REASON = 300

@@ -14,17 +14,17 @@ from urllib.parse import urljoin
 
 import pytest
 
-from rollout.core.presentation.pages.shell import POLICY
 from rollout.core.presentation.pages.story import Past, tell
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import NodeRecord
-from rollout.web.server import MOST_STRANGERS
+from rollout.features.serve.client.server import MOST_STRANGERS
+from rollout.features.serve.words.shell import POLICY
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
 from tests.core.presentation.journals import Told
 from tests.features.notices.test_delivery import serving as answering
+from tests.features.serve.serving import Serving, keep, serving
 from tests.features.serve.test_lost_controllers import die
-from tests.web.serving import Serving, keep, serving
 
 pytestmark = pytest.mark.process
 RUN = "r20261120-160000-ab12"

@@ -15,7 +15,7 @@ from rollout.core.run.events import PauseAsked
 from rollout.core.run.journal_codec import encode_event
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
-from tests.web.serving import Serving, keep, serving
+from tests.features.serve.serving import Serving, keep, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("page")]  # a fleet of 2,000 nodes and a browser for all
 CHROMIUM = shutil.which("chromium")

@@ -15,7 +15,7 @@ from rollout.core.run.events import ContinueAsked, PauseAsked, Request
 from rollout.core.run.journal_codec import encode_event
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
-from tests.web.serving import Reply, Serving, keep, serving
+from tests.features.serve.serving import Reply, Serving, keep, serving
 
 pytestmark = pytest.mark.process
 RUN = "r20261120-160000-ab12"

@@ -26,20 +26,20 @@ from rollout.app.run_list import listed_runs
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.headline import WhatChanged
 from rollout.core.presentation.metrics import metrics_text
-from rollout.core.presentation.pages.index_page import ChosenRuns, index_body, index_head
-from rollout.core.presentation.pages.live_page import live_body, live_head
 from rollout.core.presentation.pages.markup import lines, tag, with_texts
-from rollout.core.presentation.pages.node_page import node_body, node_head
 from rollout.core.presentation.pages.page import STYLE
-from rollout.core.presentation.pages.plan_page import plan_body, plan_head
-from rollout.core.presentation.pages.shell import END, whole_page
 from rollout.core.presentation.past_run import past_run_lines
 from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.state import RunState
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
-from rollout.web.control import RunControl
-from rollout.web.snapshots import MOST_STREAMS, Browser, RenderedParts, snapshots, title_of
+from rollout.features.serve.client.control import RunControl
+from rollout.features.serve.client.snapshots import MOST_STREAMS, Browser, RenderedParts, snapshots, title_of
+from rollout.features.serve.words.index_page import ChosenRuns, index_body, index_head
+from rollout.features.serve.words.live_page import live_body, live_head
+from rollout.features.serve.words.node_page import node_body, node_head
+from rollout.features.serve.words.plan_page import plan_body, plan_head
+from rollout.features.serve.words.shell import END, whole_page
 
 _FOLDER = Path(__file__).parent / "static"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

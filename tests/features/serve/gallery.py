@@ -19,9 +19,9 @@ from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import Order, Phase
 from tests.core.presentation import journals
 from tests.core.presentation.journals import BUDGETS, Told
+from tests.features.serve.serving import keep
 from tests.kubelet.nodes import inventory
 from tests.plays import Drive, leave_confirmed
-from tests.web.serving import keep
 
 RUN = "r20261120-160000-ab12"
 BACK = "r20261120-170000-cd34"

@@ -10,14 +10,14 @@ from rollout.core.presentation.freeze_text import noted
 from rollout.core.presentation.headline import ChangedSetting
 from rollout.core.presentation.owned_text import OwnedNoted, owned_lines
 from rollout.core.presentation.pages import sections
-from rollout.core.presentation.pages.live_page import frozen_banner
 from rollout.core.presentation.pages.markup import Html, copied, linked, moment, raw, tag
-from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.state import Goal
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable
+from rollout.features.serve.words.live_page import frozen_banner
+from rollout.features.serve.words.shell import END, html_page
 
 MOST = 200
 """Runs that are listed."""

@@ -15,7 +15,6 @@ from starlette.concurrency import run_in_threadpool
 from rollout.app.live_run import LiveRun, Look
 from rollout.core.presentation.glance import glance
 from rollout.core.presentation.pages.charts import CHARGED, SIGNS, state_class
-from rollout.core.presentation.pages.live_page import now_parts
 from rollout.core.presentation.pages.markup import Html, with_texts
 from rollout.core.presentation.pages.parts import story_parts
 from rollout.core.presentation.pages.story import Story
@@ -24,6 +23,7 @@ from rollout.core.run.state import NodeRecord, NodeState, Phase, RunState
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
+from rollout.features.serve.words.live_page import now_parts
 
 LONGEST = 300
 """Characters of a node's message in the table; its own page has more."""

@@ -17,10 +17,10 @@ from rollout.core.plans.plan_text import (
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.markup import Html, lines, raw, tag
 from rollout.core.presentation.pages.parts import section
-from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.run.state import Order
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable, seconds_text
+from rollout.features.serve.words.shell import END, html_page
 
 LONGEST = 1_000
 

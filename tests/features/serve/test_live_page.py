@@ -13,12 +13,8 @@ from rollout.core.model.report import LastLog
 from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.headline import ChangedSetting, WhatChanged
 from rollout.core.presentation.pages.document import report_document
-from rollout.core.presentation.pages.index_page import index_body
-from rollout.core.presentation.pages.live_page import live_body, live_head, now_parts, waiting
 from rollout.core.presentation.pages.markup import Axis, Html
-from rollout.core.presentation.pages.node_page import node_body, node_head
 from rollout.core.presentation.pages.parts import idle, story_parts
-from rollout.core.presentation.pages.plan_page import plan_body, plan_head
 from rollout.core.presentation.pages.story import Past, Story, tell
 from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.summary import summarize
@@ -30,6 +26,10 @@ from rollout.core.run.retries import need_a_plan
 from rollout.core.run.state import NodeState, Pause, Verb
 from rollout.core.text.documents import instant
 from rollout.core.text.nodesets import fold
+from rollout.features.serve.words.index_page import index_body
+from rollout.features.serve.words.live_page import live_body, live_head, now_parts, waiting
+from rollout.features.serve.words.node_page import node_body, node_head
+from rollout.features.serve.words.plan_page import plan_body, plan_head
 from tests.core.presentation import journals
 from tests.core.presentation.journals import BEGAN, Told, plan_of, play_of, story_of
 from tests.core.presentation.listed import LISTED, listed

@@ -1,0 +1,1 @@
+"""The pages of ``rollout serve``, as HTML made from values."""
