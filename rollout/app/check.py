@@ -352,15 +352,14 @@ def _folded(trials: Sequence[_Trial]) -> Iterator[Problem]:
         for problem in trial.refused:
             places.setdefault((problem.reference, problem.place), []).append(problem)
     for (reference, place), same in places.items():
-        found = [(trial, _of(trial, same)) for trial in trials]
+        found = [
+            (trial, [subject for problem in dict.fromkeys(same) for subject in trial.refused.get(problem, ())])
+            for trial in trials
+        ]
         told = [(trial, some) for trial, some in found if some and _counts(reference, trial, found)]
         if told:
             where = "; ".join(dict.fromkeys(_where(trial, some) for trial, some in told))
             yield Problem(reference, f"{same[-1].message}; this concerns {where}", place, same[-1].hint)
-
-
-def _of(trial: _Trial, problems: Iterable[Problem]) -> list[_Subject]:
-    return [subject for problem in dict.fromkeys(problems) for subject in trial.refused.get(problem, ())]
 
 
 def _counts(reference: str, trial: _Trial, found: Iterable[tuple[_Trial, list[_Subject]]]) -> bool:

@@ -258,7 +258,7 @@ class EmergencyRollback:
         self.proofs |= {
             name: _as_it_is(heard.reports[name], why) for name, why in left.items() if self._holds(heard.reports[name])
         }
-        self.owed = {name: _why(report) for name, report in heard.reports.items() if name not in left}
+        self.owed = {name: report.why for name, report in heard.reports.items() if name not in left}
         if reports:
             silent = {
                 name: report for name, report in heard.reports.items() if name in self.owed and name not in reports
@@ -339,7 +339,3 @@ def _as_it_is(report: Report, why: str) -> NodeProof:
     """The proof of a node that others hold and that was not seen reverted."""
     evidence = f"{why}; it still had the change of run {report.receipts[0].run}"
     return NodeProof(report.node, Proven.UNKNOWN, (evidence,))
-
-
-def _why(report: Report) -> str:
-    return f"{report.message} [{report.reference}]" if report.message else report.reference

@@ -17,7 +17,7 @@ from rollout.app.reading import access_within, each, snapshot_reader
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import Snapshot, Unread
-from rollout.core.model.transactions import FileVersions, has_gaps, in_force, unchecked_paths
+from rollout.core.model.transactions import has_gaps, in_force, unchecked_paths
 from rollout.core.model.verification import (
     ChangeStanding,
     Drift,
@@ -60,7 +60,7 @@ def verify_nodes(
     journal = call.past_runs()
     known = last_confirmed(journal, cluster)
     with closing(call.nodes()) as nodes:
-        return _verified_cluster(access, nodes, known, call.keep, files_of_plans(journal), named)
+        return verify_fleet(access, nodes, known, call.keep, files_of_plans(journal), named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,27 +110,7 @@ class _Compared:
     expected: frozenset[str]
 
 
-def no_files(_run: str) -> Mapping[str, tuple[FileVersions, ...]]:
-    return {}
-
-
 def verify_fleet(
-    access: NodeAccess,
-    nodes: Nodes,
-    known: Mapping[str, Known],
-    keep: Keep = keep_nothing,
-    files_of: FilesOf = no_files,
-) -> tuple[Mapping[str, NodeCheck], tuple[Unread, ...]]:
-    """Node → its differences from its receipts and the journal; and the nodes that were not read. Changes nothing.
-
-    ``keep`` stores the trace of an answer that rollout fails on. ``files_of`` names the files of runs with a change in force,
-    for a node that has removed their receipts.
-    """
-    found = _verified_cluster(access, nodes, known, keep, files_of)
-    return found.checks, found.unread
-
-
-def _verified_cluster(
     access: NodeAccess,
     nodes: Nodes,
     known: Mapping[str, Known],
@@ -138,7 +118,12 @@ def _verified_cluster(
     files_of: FilesOf,
     named: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> VerifiedCluster:
-    """A node that does not answer is not contacted again for its snapshot."""
+    """Each node's differences from its receipts and the journal, and the nodes that were not read. Changes nothing.
+
+    ``keep`` stores the trace of an answer that rollout fails on. ``files_of`` names the files of runs with a change in force,
+    for a node that has removed their receipts. ``named``: nodes to take a snapshot of as well, with the paths in it. A node
+    that does not answer is not contacted again for its snapshot.
+    """
     snapshot = snapshot_reader(access, nodes, keep, named)
 
     def read(target: Target) -> tuple[_Compared | Unread, Snapshot | Unread | None]:

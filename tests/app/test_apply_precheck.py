@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.apply_precheck import FEW, look_before, runs_that_applied
+from rollout.app.apply import FEW, look_before, runs_that_applied
 from rollout.app.ports import RunHeader
 from rollout.core.model.plan import Wave
 from rollout.core.plans import plan_codec

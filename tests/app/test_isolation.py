@@ -17,7 +17,6 @@ from rollout.app.plan import build_plan
 from rollout.app.ports import Target
 from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, snapshot_fleet
-from rollout.app.verify import verify_fleet
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan, Standing
 from rollout.core.model.proof import Proven
@@ -38,6 +37,7 @@ from rollout.kubelet.restarts import consequences
 from tests.app.agents import Agents, access_to, answer, well
 from tests.app.test_node_worker import Outside, ask, worker
 from tests.app.test_reading import Wall
+from tests.app.verified import verify_fleet
 from tests.kubelet.nodes import CONFIG_TEXT, IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, listing
 
 POISON = "s3cret"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from rollout.app.verify import DRIFTED, Known, verify_cluster, verify_fleet
+from rollout.app.verify import DRIFTED, Known, verify_cluster
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import Unread, digest
 from rollout.core.model.transactions import FileVersions
@@ -13,6 +13,7 @@ from rollout.core.model.verification import ChangeStanding, NodeCheck
 from tests.app.agents import CONFIG, MACHINE, NEW, SILENT, Agents, access_to, answer, holds, receipt, well
 from tests.app.call import CLUSTER, FakeCall
 from tests.app.site import NAMES
+from tests.app.verified import verify_fleet
 
 OLD = b"maxPods: 110\n"
 KNOWN = Known("r1", MACHINE, 1000.0, {CONFIG: digest(OLD)})

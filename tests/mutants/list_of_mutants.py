@@ -1143,7 +1143,7 @@ MUTANTS = (
     ),
     Mutant(
         "leavers-are-read-before-an-apply",
-        "rollout/app/apply_precheck.py",
+        "rollout/app/apply.py",
         "    others = [name for name in plan.nodes if name in access.targets and name not in first.nodes]\n",
         "    others = [name for name in plan.nodes if name not in first.nodes]\n",
         "apply ends with a traceback when a node of the plan left the fleet",

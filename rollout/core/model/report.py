@@ -114,6 +114,11 @@ class Report:
     static_pods: tuple[Manifests, ...] = ()
     kubelet_unit: str = ""
 
+    @property
+    def why(self) -> str:
+        """Its message with its reference."""
+        return f"{self.message} [{self.reference}]" if self.message else self.reference
+
 
 # How an operator's command ended on one node.
 

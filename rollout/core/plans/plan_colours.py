@@ -18,7 +18,9 @@ WARNINGS = "Warnings"
 
 def painted(text: str, width: int, *, colours: bool = True) -> str:
     """``text`` of ``plan_text`` with escape sequences for colours, in lines of at most ``width`` columns."""
-    return "\n".join(_in(style, line) if colours else line for style, line in _lines(text, width))
+    return "\n".join(
+        f"\x1b[{style}m{line}\x1b[0m" if colours and style and line else line for style, line in _lines(text, width)
+    )
 
 
 def _lines(text: str, width: int) -> Iterator[tuple[str, str]]:
@@ -39,7 +41,3 @@ def _style(line: str, section: str) -> str:
     if line.startswith("Plan for ") or _GROUP.match(line) or _TITLE.fullmatch(line):
         return _BOLD
     return _YELLOW if section == WARNINGS else ""
-
-
-def _in(style: str, line: str) -> str:
-    return f"\x1b[{style}m{line}\x1b[0m" if style and line else line

@@ -61,7 +61,7 @@ class OnNodes:
 def on_nodes(reports: Mapping[str, Report]) -> OnNodes:
     """Fold what was read. If a run was applied again, only its newest receipt counts."""
     newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
-    silent = {name: _why(report) for name, report in reports.items() if report.outcome is not Outcome.DONE}
+    silent = {name: report.why for name, report in reports.items() if report.outcome is not Outcome.DONE}
     counters = {run: median_high(said) for run, said in _counters(reports.values()).items()}
     most = highest_token(reports)
     ordered = sorted(counters, key=lambda run: (counters[run], run), reverse=True)
@@ -100,10 +100,6 @@ def _places(
     holding = tuple(name for name in here if newest[name].state is not ReceiptState.REVERTED)
     below = (name for name, report in reports.items() if any(receipt.run == run for receipt in report.receipts[1:]))
     return holding, back, tuple(name for name in below if newest[name].run != run)
-
-
-def _why(report: Report) -> str:
-    return f"{report.message} [{report.reference}]" if report.message else report.reference
 
 
 def newer_run(plan: Plan, report: Report, but: str = "") -> str:

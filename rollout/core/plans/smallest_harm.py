@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import Gate, GateScope
+from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Plan, Wave
 from rollout.core.text.terminal import counted, printable
 
@@ -26,11 +26,10 @@ def smallest_harms(plan: Plan, wave: Wave) -> tuple[SmallestHarm, ...]:
     """For each gate, in the order of the plan."""
     kinds = Counter(plan.nodes[name].group for name in wave.nodes)
     fewest = min(kinds.values(), default=0)
-    return tuple(SmallestHarm(gate.name, _least(gate, fewest)) for gate in plan.gates)
-
-
-def _least(gate: Gate, fewest: int) -> int | None:
-    return 1 if gate.scope is GateScope.NODE else gate.asks.least_harmed(fewest)
+    return tuple(
+        SmallestHarm(gate.name, 1 if gate.scope is GateScope.NODE else gate.asks.least_harmed(fewest))
+        for gate in plan.gates
+    )
 
 
 def harm_words(plan: Plan, wave: Wave) -> str:

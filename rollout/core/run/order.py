@@ -8,7 +8,7 @@ from dataclasses import replace
 from rollout.core.model.areas import AreaKind, Placed, rounds, sizes
 from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges, Leaver
 from rollout.core.model.gates import GateScope
-from rollout.core.model.plan import CONTROL_PLANE_WAVE, Change, Plan, Wave, kind_of
+from rollout.core.model.plan import CONTROL_PLANE_WAVE, Plan, Wave, kind_of
 from rollout.core.model.playbook import EMERGENCY_LIMITS, SETTLE, Limits, RevertScope, RevertTimes, seconds_to_revert
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, RunState
 from rollout.core.text.message_folding import for_all, nameless
@@ -20,7 +20,7 @@ def apply_order(run: str, plan: Plan, changes: FleetChanges = UNCHANGED) -> Orde
 
     Every wave keeps its place, also an empty one: gates and silences name waves as the plan does. ``changes``: since the plan.
     """
-    settle = {group.name: _settle(group.change) for group in plan.groups}
+    settle = {group.name: group.change.settle if group.change.disruption.restarts else 0.0 for group in plan.groups}
     waves = _waves(plan, changes.left)
     wave_of = {name: index for index, names in enumerate(waves) for name in names}
     return Order(
@@ -48,11 +48,6 @@ def apply_order(run: str, plan: Plan, changes: FleetChanges = UNCHANGED) -> Orde
         pulls=plan.pulls,
         config_map=plan.config_map,
     )
-
-
-def _settle(change: Change) -> float:
-    """0 for a change that restarts nothing."""
-    return change.settle if change.disruption.restarts else 0.0
 
 
 def _waves(plan: Plan, left: Collection[str]) -> list[tuple[str, ...]]:

@@ -27,7 +27,6 @@ BASELINE_WITHIN = 120.0
 """Seconds after which the attempts to take a baseline end."""
 
 PULLS_IN_FLIGHT = "pulls-in-flight"
-BASELINE_UNKNOWN = "baseline-unknown"
 
 
 def in_turn(names: Nodes, records: Records, now: float) -> tuple[Nodes, Nodes]:

@@ -89,13 +89,11 @@ def _bounds(query: PrometheusQuery) -> str:
 
 
 def _listed(samples: Sequence[Sample], total: int) -> str:
-    named = ", ".join(_named(sample) for sample in samples[:SHOWN])
+    named = ", ".join(
+        f"{{{sample.labels}}} {sample.value:g}" if sample.labels else f"{sample.value:g}" for sample in samples[:SHOWN]
+    )
     more = f" and {len(samples) - SHOWN} more" if len(samples) > SHOWN else ""
     return f"{len(samples)} of {counted(total, 'sample')} beyond: {named}{more}"
-
-
-def _named(sample: Sample) -> str:
-    return f"{{{sample.labels}}} {sample.value:g}" if sample.labels else f"{sample.value:g}"
 
 
 # Which nodes an instant query's answer covers, so that nodes are noticed when their series vanish.

@@ -147,11 +147,6 @@ class Layout:
         """The same layout with our drop-in as the home of flags."""
         return replace(self, flags_home=DropInHome())
 
-    @property
-    def reads_variable(self) -> bool:
-        """Whether the command line splits ``KUBELET_EXTRA_ARGS`` into separate words."""
-        return f"${VARIABLE}" in unit_file.exec_words(self.start.command, self.start.specifiers)
-
 
 LONGEST_PATH = 300
 """Characters of a file's name that a refusal shows: the name is the node's own."""

@@ -9,12 +9,16 @@ import yaml
 from rollout.app.plan import build_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
-from rollout.features.export.rules.settings import kubeadm_document, kubeadm_lines, kubeadm_patches
+from rollout.features.export.rules.settings import KubeadmPatch, kubeadm_document, kubeadm_lines, patches_in_force
 from tests.documents import as_printed
 from tests.kubelet.nodes import CONFIG_TEXT, POLICY, fleet, inventory, kubeadm, plain, settings
 
 FOUND = inventory(3)
 NAMES = tuple(FOUND.nodes)
+
+
+def kubeadm_patches(plan: Plan) -> tuple[KubeadmPatch, ...]:
+    return patches_in_force([(plan, tuple(plan.nodes))])
 
 
 def plan(version: str = "1.33.4", **wanted: Value) -> Plan:

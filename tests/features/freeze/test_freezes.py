@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.apply_precheck import look_before
+from rollout.app.apply import look_before
 from rollout.app.freezes import check_not_frozen, freeze_in
 from rollout.app.ports import Note, Target
 from rollout.core.model.freeze import NodeFreeze, encoded, of_fact

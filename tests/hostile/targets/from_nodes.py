@@ -12,7 +12,7 @@ from typing import Any
 
 from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.known_hosts import KnownHosts
-from rollout.app.verify import Known, verify_fleet
+from rollout.app.verify import Known
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import FileState, Snapshot, digest
 from rollout.core.model.ways_in import Way
@@ -30,6 +30,7 @@ from rollout.kubelet.node import env_file
 from rollout.kubelet.node.rancher_secrets import without_secrets
 from rollout.kubelet.runtimes.description import Runtime
 from tests.app.agents import Agents, access_to
+from tests.app.verified import verify_fleet
 from tests.hostile.beside import kept_in, spoken, told_beside
 from tests.hostile.property import Target
 from tests.kubelet import nodes, rancher_nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -11,7 +11,6 @@ from typing import Any
 from rollout.app.cluster_context import WIDTH
 from rollout.app.following import Follower, plan_of
 from rollout.app.ports import PastRuns
-from rollout.core.model.plan import Change, Plan
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.run.state import NodeState
 from rollout.core.text import json_text
@@ -87,20 +86,22 @@ def run_to_verify(journal: PastRuns, run: str) -> RunToVerify:
     confirmed = {name: each.since for name, each in state.nodes.items() if each.state is NodeState.CONFIRMED}
     if not confirmed:
         raise UsageError("nothing-confirmed", f"run {run} has confirmed no node", hint=f"rollout status {run}")
-    changes = {name: _change(plan, name) for name in confirmed if name in plan.nodes}
+    changes = {
+        name: next(group.change for group in plan.groups if group.name == plan.nodes[name].group)
+        for name in confirmed
+        if name in plan.nodes
+    }
     fields = {name: dict(change.effective) for name, change in changes.items()}
     settings = {field for each in fields.values() for field in each}
-    if any(word in reason for change in changes.values() for reason in _reasons(change) for word in _DEADLINES):
+    if any(
+        word in reason
+        for change in changes.values()
+        for file in change.files
+        for reason in file.reasons
+        for word in _DEADLINES
+    ):
         settings.add(DEADLINE)
     return RunToVerify(run, header.cluster, header.at, confirmed, frozenset(settings), fields)
-
-
-def _change(plan: Plan, node: str) -> Change:
-    return next(group.change for group in plan.groups if group.name == plan.nodes[node].group)
-
-
-def _reasons(change: Change) -> Iterator[str]:
-    return (reason for file in change.files for reason in file.reasons)
 
 
 def in_force(
@@ -120,14 +121,13 @@ def in_force(
             shown = configz(name, CONFIGZ_SECONDS)
         except RemoteError:
             return None
-        return all(_shown(shown, field, text) == text for field, text in wanted.items())
+        return all(
+            values.canonical(values.part_shown(shown.get(field), json_text.parse(text))) == text
+            for field, text in wanted.items()
+        )
 
     with ThreadPoolExecutor(WIDTH, thread_name_prefix="configz") as pool:
         return dict(zip(read, pool.map(one, read), strict=True))
-
-
-def _shown(configz: Mapping[str, Any], field: str, wanted: str) -> str:
-    return values.canonical(values.part_shown(configz.get(field), json_text.parse(wanted)))
 
 
 def verify_run(run: RunToVerify, found: Readings) -> Verified:

@@ -39,7 +39,7 @@ from rollout.features.diagnose.rules.pulls import HUNG, ends_of, full_name, regi
 from rollout.kubelet import versions as kubelets
 from rollout.kubelet.defects.matching import KUBELET
 from rollout.kubelet.intents import DEADLINE
-from rollout.kubelet.runtimes.description import CutWords, Row, RuntimeVersion, SilentPart, parse
+from rollout.kubelet.runtimes.description import CutWords, RuntimeVersion, SilentPart, parse
 from rollout.kubelet.runtimes.known import KNOWN, dotted
 
 RAISED = 300.0
@@ -89,13 +89,16 @@ class Programs:
             return f"rollout does not know {by} {version.text}, so it proposes no setting."
         if row.key:
             return ""
-        first = next((each.since for each in _with_key(by) if each.since > version.number), None)
+        first = next(
+            (
+                row.since
+                for row in _RUNTIMES[by].rows
+                if row.intent == DEADLINE and row.key and row.since > version.number
+            ),
+            None,
+        )
         upgrade = f": an upgrade to {dotted(first)} or later brings one" if first else ""
         return f"{by} {version.text} has no key for its deadline{upgrade}."
-
-
-def _with_key(by: str) -> list[Row]:
-    return [row for row in _RUNTIMES[by].rows if row.intent == DEADLINE and row.key]
 
 
 @dataclass(frozen=True, slots=True)

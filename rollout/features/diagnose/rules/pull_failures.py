@@ -338,7 +338,7 @@ def back_off_findings(facts: Facts, pulls: Sequence[Pull]) -> Iterator[Finding]:
             continue  # a restart of the runtime: the pull is tried again at once
         lines = failed.delays or failed.errors[-1:]
         limit = next(
-            (known for known in KNOWN if known.own_limit and known.own_limit.error == _plain(failed.error)), None
+            (known for known in KNOWN if known.own_limit and known.own_limit.error == failed.error.strip('\\" ')), None
         )
         if limit is not None and limit.own_limit and limit.cuts:
             last = failed.errors[-1]
@@ -363,10 +363,6 @@ def back_off_findings(facts: Facts, pulls: Sequence[Pull]) -> Iterator[Finding]:
             "image-pull-backoff", judged.sure, nodes_of(lines), since(lines), begin + judged.cause,
             proof([*lines, *failed.errors[-1:], *([failed.over] if failed.over else [])]), fetch_next=judged.fetch,
         )  # fmt: skip
-
-
-def _plain(error: str) -> str:
-    return error.strip('\\" ')
 
 
 def _failed(facts: Facts) -> Iterator[_Failed]:

@@ -66,13 +66,8 @@ class NewNodeSettings:
     nodes: tuple[str, ...] = ()
 
 
-def kubeadm_patches(plan: Plan) -> tuple[KubeadmPatch, ...]:
-    """Largest first; ``()`` where the plan edits no file that kubeadm writes."""
-    return patches_in_force([(plan, tuple(plan.nodes))])
-
-
 def patches_in_force(plans: Iterable[tuple[Plan, Collection[str]]]) -> tuple[KubeadmPatch, ...]:
-    """The same of several plans, the oldest first, each with the nodes on which its change is in force.
+    """The patches of plans, the largest first. ``plans``: the oldest first, each with the nodes on which its change is in force.
 
     On a node with several changes the newest value of a field or flag counts.
     """

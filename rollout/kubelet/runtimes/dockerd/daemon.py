@@ -64,15 +64,11 @@ def with_member(text: str, key: str, value: int, path: str) -> str:
     old = next((member for member in members if member.name == key), None)
     if old is not None and old.value == value and not isinstance(old.value, bool):
         return text
-    after = _replaced(text, old, value) if old is not None else _added(text, members, key, value)
+    after = f"{text[: old.start]}{value}{text[old.end :]}" if old is not None else _added(text, members, key, value)
     wanted = {**{member.name: member.value for member in members}, key: value}
     if list(object_of(after, path).items()) != list(wanted.items()):
         raise LayoutError("json-unprovable", f"{path} as edited would not read back as the old file with the new key")
     return after
-
-
-def _replaced(text: str, old: _Member, value: int) -> str:
-    return f"{text[: old.start]}{value}{text[old.end :]}"
 
 
 def _added(text: str, members: tuple[_Member, ...], key: str, value: int) -> str:
