@@ -18,7 +18,7 @@ MOST_KEPT = 4096
 """How many of the last bytes of output are kept, both streams in the order of arrival."""
 
 CHUNK = 65536
-LAST_WORDS = 0.5
+REST_OF_OUTPUT = 0.5
 """Seconds to read the rest of the pipe after the command ended; a leftover child may hold it open for ever."""
 
 
@@ -82,5 +82,5 @@ class _Tail:
                 self._kept = (self._kept + chunk)[-MOST_KEPT:]
 
     def text(self) -> str:
-        self._thread.join(LAST_WORDS)
+        self._thread.join(REST_OF_OUTPUT)
         return self._kept.decode("utf-8", "replace")

@@ -16,7 +16,7 @@ from rollout.core.model.pods import PlacedPod
 from rollout.errors import RemoteError
 
 
-class Absent:
+class NoCluster:
     """Stands for an API server that is not set."""
 
     def nodes(self) -> tuple[LiveNode, ...]:
@@ -65,7 +65,7 @@ def _absent() -> NoReturn:
 class Backends:
     """The back ends of gates and drains. ``askers``: of each kind of wave gate. ``wait`` sleeps that many seconds between two tries."""
 
-    cluster: Cluster = field(default_factory=Absent)
+    cluster: Cluster = field(default_factory=NoCluster)
     askers: Mapping[str, Asker] = field(default_factory=dict)
     drains: MakeDrains = no_drains
     config_maps: ConfigMaps = field(default_factory=NoConfigMaps)

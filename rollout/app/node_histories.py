@@ -261,28 +261,6 @@ def plans_in_force(
     return tuple((plan, names[run]) for run, plan in plans.items() if names[run])
 
 
-def in_force_of(journal: PastRuns, plan: Plan) -> tuple[str, ...]:
-    """The nodes to which a plan still applies: all, if no run of this journal has begun it; else those where its change is in force.
-
-    ``UsageError`` ``plan-not-in-force``: it is in force on none.
-    """
-    digest = plan_codec.digest(plan)
-    runs = tuple(each.run for each in journal.runs(plan.cluster) if plan_codec.digest_in(each.plan) == digest)
-    if not runs:
-        return tuple(plan.nodes)
-    there = (
-        names for known, names in plans_in_force(journal, plan.cluster, path="") if plan_codec.digest(known) == digest
-    )
-    nodes = frozenset(name for names in there for name in names)
-    if not nodes and plan.nodes:
-        raise UsageError(
-            "plan-not-in-force",
-            f"run {', '.join(runs)} has begun this plan, and its change is in force on no node: rolled back, replaced, or never confirmed",
-            hint=f"`--cluster {plan.cluster}` exports what is in force there",
-        )
-    return tuple(name for name in plan.nodes if name in nodes)
-
-
 def _whole(plan: Plan, run: str, names: Iterable[str], nodes: Histories) -> tuple[str, ...]:
     """The nodes where a plan's change is in force on each file: in part is no state that the plan describes."""
     files = {group.name: [file.path for file in group.change.files] for group in plan.groups}

@@ -54,11 +54,6 @@ class OperatorCommand:
         return RemoteCommand(quiet(bare), b"", self.seconds, bare=bare)
 
 
-def shell_line(words: Sequence[str]) -> str:
-    """One word is a shell command as it is; several are a program with its arguments."""
-    return words[0] if len(words) == 1 else shlex.join(words)
-
-
 def bounds_of(
     inventory: Inventory, names: Sequence[str], in_flight: int | None, limits: Limits | None = None
 ) -> AtOnce:

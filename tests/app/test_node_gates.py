@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from rollout.app.backends import Absent, Backends
+from rollout.app.backends import Backends, NoCluster
 from rollout.app.node_gates import AGAIN_READY, NodeGates, UntouchableError
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.live import Container, Lease, LiveNode, Pod, Sight
@@ -39,7 +39,7 @@ def unready(sight: Sight, message: str = "") -> Sight:
 
 
 @dataclass
-class Api(Absent):
+class Api(NoCluster):
     """The result of each look, in turn; the last one repeats."""
 
     shows: list[Sight | RemoteError]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.app.backends import Absent, Backends
+from rollout.app.backends import Backends, NoCluster
 from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Ran, Target
 from rollout.core.model.gates import Gate, GateScope
@@ -303,7 +303,7 @@ def test_a_failure_that_the_agent_measured_needs_no_request_to_the_api() -> None
     assert (found.trigger, found.reference) == (Trigger.GATES_FAILED, "gate-healthz")
 
 
-class Counted(Absent):
+class Counted(NoCluster):
     """An API server that has the kubelet's counter of pulls, and nothing else."""
 
     def pull_counter(self, node: str, timeout: float) -> PullCounter:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from rollout.app.node_worker import NodeAccess
-from rollout.app.operator_commands import Commanded, OperatorCommand, run_on_all, shell_line
+from rollout.app.operator_commands import Commanded, OperatorCommand, run_on_all
 from rollout.app.ports import Target
 from rollout.core.model.inventory import Node
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.run.at_once import AtOnce, at_once
+from rollout.features.exec.asking import shell_line
 
 NAMES = [f"n{number}" for number in range(6)]
 ACCESS = NodeAccess("", {name: Target(name, name) for name in NAMES}, dict.fromkeys(NAMES, True))

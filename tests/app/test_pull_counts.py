@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from rollout.app.backends import Absent
+from rollout.app.backends import NoCluster
 from rollout.app.pull_counts import PullCounts
 from rollout.core.model.live import PullCounter
 from rollout.errors import RemoteError
 
 
 @dataclass
-class Kubelets(Absent):
+class Kubelets(NoCluster):
     """What the counter of the node's kubelet shows, in turn: ended and failed pulls; ``None``: it cannot be read."""
 
     shows: list[tuple[int, int] | None]
@@ -50,4 +50,4 @@ def test_a_change_begins_the_count_anew_and_nodes_are_apart() -> None:
 
 
 def test_without_an_api_server_nothing_is_known() -> None:
-    assert PullCounts(Absent()).since_change("n1", restarted=True) is None
+    assert PullCounts(NoCluster()).since_change("n1", restarted=True) is None

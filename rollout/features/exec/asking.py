@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -115,3 +117,8 @@ def open_shell(call: ExecPorts, cluster: str, node: str) -> int:
     if len(names) != 1:
         raise UsageError("not-one-node", f"{printable(fold(names), 160)} is {counted(len(names), 'node')}, not one")
     return call.interactive_shell(call.access(inventory, names).targets[names[0]])
+
+
+def shell_line(words: Sequence[str]) -> str:
+    """One word is a shell command as it is; several are a program with its arguments."""
+    return words[0] if len(words) == 1 else shlex.join(words)

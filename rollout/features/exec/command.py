@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from rollout.app.operator_commands import OperatorCommand, shell_line
+from rollout.app.operator_commands import OperatorCommand
 from rollout.cli.options import reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
@@ -18,7 +18,7 @@ from rollout.core.model.report import CommandResult
 from rollout.core.text import documents, durations
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
-from rollout.features.exec.asking import CommandEnd, open_shell, run_command
+from rollout.features.exec.asking import CommandEnd, open_shell, run_command, shell_line
 from rollout.features.exec.words import CommandResultDocument, command_lines
 
 LONGEST = 24 * 3600.0

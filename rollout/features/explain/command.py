@@ -30,11 +30,10 @@ from rollout.features.explain.words.explanation import (
     explanation_lines,
     on_node_lines,
 )
-from rollout.features.explain.words.topics import TopicsDocument, reference_lines, topic_lines, topics_with
+from rollout.features.explain.words.topics import TopicsDocument, reference_lines, row_lines, topic_lines, topics_with
 from rollout.kubelet import versions
 from rollout.kubelet.defects.rows import Defect
 from rollout.kubelet.defects.rows import known as known_defects
-from rollout.kubelet.defects.words import row_lines
 from rollout.kubelet.explained.explanation import Explanation, every_name
 from rollout.kubelet.explained.explanation import explain as explanation_of
 from rollout.kubelet.explained.references import ReferenceDocument, about

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rollout.app.node_histories import in_force_of, plans_in_force
+from rollout.app.node_histories import plans_in_force
 from rollout.cli.options import record_options
 from rollout.cli.project import is_typed, project_option
 from rollout.cli.proposals import say
@@ -18,6 +18,7 @@ from rollout.core.text import documents
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import LONGEST_PATH, counted, printable
 from rollout.errors import InputError, Problem, UsageError
+from rollout.features.export.asking import in_force_of
 from rollout.features.export.rules.plan_texts import ExportedText
 from rollout.features.export.rules.settings import (
     PATCH_FILE,

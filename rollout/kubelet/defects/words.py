@@ -43,19 +43,6 @@ def refusal(stopping: Sequence[FoundDefect]) -> str:
     return f"{'; '.join(told(each) for each in stopping)}. `accept: [{names}]` in the playbook allows it"
 
 
-def row_lines(row: Defect) -> Iterator[str]:
-    """What ``rollout explain ID`` prints."""
-    yield f"{row.id}  a known defect of {row.component} {row.span}"
-    yield f"  effect: {row.effect}"
-    if row.trigger:
-        yield f"  applies: {row.trigger}"
-    if row.stops is not None:
-        yield f"  stops: {row.stops.value}; a change that triggers it is refused unless the playbook contains `accept: [{row.id}]`"
-    if row.remedy:
-        yield f"  remedy: {row.remedy}"
-    yield f"  source: {row.source}{f', read {row.seen}' if row.seen else ''}"
-
-
 def row_line(row: Defect) -> str:
     """One line of ``rollout explain SETTING``."""
     return f"{row.component} {row.span}{f' {row.trigger}' if row.trigger else ''}: {row.effect} [{row.id}]"

@@ -99,7 +99,11 @@ def accepts(accepted: Collection[str], name: str) -> bool:
 def notes(before: NodeValues, after: NodeValues) -> tuple[str, ...]:
     """One line for each kind of settings that do not take effect at once, for each case, and for what a rollback leaves."""
     settings = changed(before, after)
-    return (*_late(settings), *(f"{name}: {case.says}" for name, case in arising(before, after)), *_stays(settings))
+    return (
+        *_late(settings),
+        *(f"{name}: {case.says}" for name, case in arising(before, after)),
+        *_not_undone(settings),
+    )
 
 
 def late(before: NodeValues, after: NodeValues) -> tuple[str, ...]:
@@ -121,7 +125,7 @@ def _late(settings: tuple[Changed, ...]) -> Iterator[str]:
             yield f"{_listed(names)}: {words}"
 
 
-def _stays(settings: tuple[Changed, ...]) -> Iterator[str]:
+def _not_undone(settings: tuple[Changed, ...]) -> Iterator[str]:
     stays: dict[str, list[str]] = {}
     for setting in settings:
         if setting.effect.stays:

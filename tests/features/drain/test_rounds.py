@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from rollout.app.backends import Absent
+from rollout.app.backends import NoCluster
 from rollout.app.node_drains import LATER, DrainRound, NotOursError
 from rollout.core.model.playbook import Drain, EvictToo
 from rollout.core.model.pods import ContainerEnd, LeavingPod
@@ -24,7 +24,7 @@ DELETED = {"deletion_grace": 30, "deleted": "2026-11-21T10:00:30Z"}
 
 
 @dataclass
-class Api(Absent):
+class Api(NoCluster):
     """The pods of one node, and an answer to each eviction; ``now`` is the clock of both sides."""
 
     pods: dict[str, LeavingPod] = field(default_factory=dict)

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.node_histories import in_force_of
 from rollout.app.ports import RunHeader
 from rollout.cli.main import run
 from rollout.composition.kinds import completed
@@ -23,6 +22,7 @@ from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Goal
 from rollout.errors import InputError, Place, UsageError
+from rollout.features.export.asking import in_force_of
 from rollout.features.export.rules.plan_texts import FORMAT_NAMES, MOST_TEXTS, NewNodesRule
 from rollout.features.export.words import FORMATS
 from tests.app.site import NAMES as SITE

@@ -11,7 +11,7 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.after_run import afterwards
-from rollout.app.backends import Absent, Backends
+from rollout.app.backends import Backends, NoCluster
 from rollout.app.following import NOT_LATE, late_of, replay
 from rollout.app.node_gates import NodeGates
 from rollout.app.runs import start_apply
@@ -41,7 +41,7 @@ PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 
 
 @dataclass
-class Api(Absent):
+class Api(NoCluster):
     """Nodes that renew their leases; those in ``sick`` are not Ready."""
 
     sick: set[str] = field(default_factory=set)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rollout.errors import InputError
+from rollout.features.explain.words.topics import row_lines
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.defects.rows import Defect, Stops, known, of_project
-from rollout.kubelet.defects.words import row_line, row_lines
+from rollout.kubelet.defects.words import row_line
 
 ROW = """
 [our-mirror-hangs]

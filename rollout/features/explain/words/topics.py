@@ -70,3 +70,16 @@ def topic_lines(topics: Iterable[Topic]) -> Iterator[str]:
 def reference_lines(reference: str, entry: ReferenceDocument) -> tuple[str, ...]:
     """What ``rollout explain`` prints."""
     return f"[{reference}]  {entry.subject}", f"  cause: {entry.cause}", f"  remedy: {entry.remedy}"
+
+
+def row_lines(row: Defect) -> Iterator[str]:
+    """What ``rollout explain ID`` prints."""
+    yield f"{row.id}  a known defect of {row.component} {row.span}"
+    yield f"  effect: {row.effect}"
+    if row.trigger:
+        yield f"  applies: {row.trigger}"
+    if row.stops is not None:
+        yield f"  stops: {row.stops.value}; a change that triggers it is refused unless the playbook contains `accept: [{row.id}]`"
+    if row.remedy:
+        yield f"  remedy: {row.remedy}"
+    yield f"  source: {row.source}{f', read {row.seen}' if row.seen else ''}"
