@@ -121,10 +121,7 @@ def in_force(
             shown = configz(name, CONFIGZ_SECONDS)
         except RemoteError:
             return None
-        return all(
-            values.canonical(values.part_shown(shown.get(field), json_text.parse(text))) == text
-            for field, text in wanted.items()
-        )
+        return all(_shown(shown, field, text) == text for field, text in wanted.items())
 
     with ThreadPoolExecutor(WIDTH, thread_name_prefix="configz") as pool:
         return dict(zip(read, pool.map(one, read), strict=True))
@@ -146,3 +143,7 @@ def _observed(run: RunToVerify, name: str, before: NodeJournal | None, after: No
     later = (fact for fact in chain(after.facts, events) if (fact.at or 0.0) >= since)
     hours = (found.now - max(since, after.begins or since)) / 3600
     return Observed(name, tuple(earlier), tuple(later), hours, found.in_force.get(name))
+
+
+def _shown(configz: Mapping[str, Any], field: str, wanted: str) -> str:
+    return values.canonical(values.part_shown(configz.get(field), json_text.parse(wanted)))
