@@ -24,8 +24,10 @@ health_remember_units() { # the units of the loaded change, as they are now
   local name
   health_concern
   h_memory=$NL h_longest=0
+  # shellcheck disable=SC2086 # a list of units
+  processes_ask_units $h_concerned
   for name in $h_concerned; do
-    processes_look "$name"
+    processes_look_up "$name"
     health_remember "$name"
   done
 }
@@ -50,14 +52,15 @@ health_is_seen_up() { # UNIT: by the answer after its restart with the old files
 }
 
 health_comes_up() { # UNIT: it runs, in a process from after its restart, or, without a restart, in the same process; else `why`
-  local grave
+  local grave anew
   health_recall "$h_memory" "$1"
   ! health_is_seen_up "$1" || return 0
+  anew=$h_fresh
   clock
   grave=$((now + 20000)) # a dead process gets 20 s: the node controller's grace period is 40 s
   [ "$grave" -lt "$until" ] || grave=$until
   while :; do
-    if processes_look "$1"; then
+    if { [ "$anew" = 0 ] && processes_look_up "$1"; } || processes_look "$1"; then
       if health_is_restarted "$1" && [ "$u_restarts" -ne 0 ] && [ "$u_restarts" -ne "$h_restarts" ]; then
         health_ill "$1" "restarted by systemd" || return
       fi
@@ -76,6 +79,7 @@ health_comes_up() { # UNIT: it runs, in a process from after its restart, or, wi
     fi
     clock
     [ "$now" -lt "$grave" ] || health_ill "$1" "not seen running (${u_active:-systemctl show reported no state}${u_sub:+, $u_sub})" || return
+    anew=1
     nap
   done
 }
@@ -98,6 +102,8 @@ health_kubelet_comes_up() { # in the process of `unit`, or as a child of it, int
 health_come_up() { # all of `h_concerned`; their processes into `h_alive`, and that of the kubelet into `h_kubelet`
   local name
   h_alive=$NL
+  # shellcheck disable=SC2086 # a list of units
+  [ "$h_fresh" = 1 ] || processes_ask_units $h_concerned
   for name in $h_concerned; do
     health_comes_up "$name" || return 1
     h_alive="$h_alive$name $u_pid $u_started $u_restarts$NL"
@@ -203,8 +209,12 @@ health_tell_reverted() { # of the loaded transaction, whatever reverted it: a un
   boot_id
   since=boot # whatever reverted it, a later boot has started all units
   [ "$r_cause" = boot ] || [ "$r_boot" != "$boot" ] || since=$r_cause
-  for name in $r_hangups $r_units; do
-    processes_look "$name" || return 0
+  # shellcheck disable=SC2086 # a list of units
+  set -- $r_hangups $r_units
+  [ "$#" -gt 0 ] || return 0
+  processes_ask_units "$@"
+  for name in "$@"; do
+    processes_look_up "$name" || return 0
     ! health_is_unread "$name" || { say "healthy no $name: systemd has not read its unit files anew" && return; }
     case $u_active/$u_sub/$since in
       */auto-restart/boot) ;; # what it needs may still be starting

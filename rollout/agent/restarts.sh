@@ -19,8 +19,12 @@ restarts_surely() { # UNIT: a second attempt if the first one had no success; el
 
 restarts_running() { # at boot the units start after us; one that runs already reads its old files as soon as we have ended
   local name
-  for name in $r_hangups $r_units; do
-    processes_look "$name"
+  # shellcheck disable=SC2086 # a list of units
+  set -- $r_hangups $r_units
+  [ "$#" -gt 0 ] || return 0
+  processes_ask_units "$@"
+  for name in "$@"; do
+    processes_look_up "$name"
     [ "$u_pid" = 0 ] || bounded 10 systemctl --no-block restart "$name" >/dev/null 2>&1
   done
 }
