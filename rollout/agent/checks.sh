@@ -131,17 +131,22 @@ checks_find_mount() { # FOLDER: `c_kind`, `c_source` and `c_options` of its file
 }
 
 checks_homes() { # only what this node's kubelet, its unit and its runtimes read now is written, whatever the order contains
-  local so_far m_list
-  so_far=$spoken m_list='' c_brief=1
+  local so_far m_list n_reads
+  so_far=$spoken m_list='' n_reads=$NL c_brief=1
   measure_show_units
-  homes_note
-  spoken=$so_far c_brief=0 # a snapshot shows units and homes, an apply does not
+  # shellcheck disable=SC2086 # a list of paths
+  measure_note_path $m_unit_files
+  homes_note_usual
+  each file checks_is_noted || homes_note # few changes need the command lines of the node's processes and the files that these name
+  spoken=$so_far c_brief=0                # a snapshot shows units and homes, an apply does not
   each file checks_home
 }
 
+checks_is_noted() { case " $m_list " in *" $2 "*) ;; *) return 1 ;; esac } # N PATH…
+
 checks_home() { # N PATH…
   local folder
-  case " $m_list " in *" $2 "*) return ;; esac
+  ! checks_is_noted "$@" || return 0
   case $2 in
     *.conf) case " $m_list " in *" ${2%/*} "*) return ;; esac ;; # a drop-in in a folder that is read
     */hosts.toml) folder=${2%/*} && case " $n_hosts " in *" ${folder%/*} "*) return ;; esac ;;

@@ -97,6 +97,11 @@ homes_note() { # what the kubelet, its unit and the runtimes read
   homes_note_runtimes
 }
 
+homes_note_usual() { # what is a kubelet's wherever it runs, whatever its command line contains
+  homes_note_read "$unit" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env "/etc/systemd/system/$unit.d/90-rollout.conf"
+  measure_note_path /var/lib/kubelet/config.yaml
+}
+
 homes_note_kubelet() { # what the running kubelet reads, and what it keeps; its root, file and folder of static pods into `n_root`, `n_config` and `n_manifests`
   homes_command_line "$m_pid"
   homes_option ' --root-dir '
@@ -107,9 +112,9 @@ homes_note_kubelet() { # what the running kubelet reads, and what it keeps; its 
   homes_option ' --config '
   n_config=${n_value:-/var/lib/kubelet/config.yaml}
   # shellcheck disable=SC2086 # a list of paths
-  homes_note_read "$unit" $m_kubelet_files "$n_config" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
-    "/etc/systemd/system/$unit.d/90-rollout.conf"
-  measure_note_path /var/lib/kubelet/config.yaml "$n_root/cpu_manager_state" "$n_root/memory_manager_state"
+  homes_note_read "$unit" $m_kubelet_files "$n_config"
+  homes_note_usual
+  measure_note_path "$n_root/cpu_manager_state" "$n_root/memory_manager_state"
   case $unit in
     k3s*) homes_note_embedding k3s ;;
     rke2-*) homes_note_embedding rke2 ;;
