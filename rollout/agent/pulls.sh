@@ -4,7 +4,7 @@ pulls_read_journal() { # of the running processes, by the journal's own fields: 
   local line sources main_line l_ignored l_loaded q_doubted served teller lines text
   l_lenient='' q_names='' q_readable=0 sources='' q_since=999999999999 main_line='^$' l_ignored=0 l_loaded=0 q_doubted=0
   [ "$m_pid" = 0 ] || ! is_number "$m_started" || q_since=$((m_started / 1000000))
-  if [ "$m_pid" != 0 ]; then
+  if [ "$m_pid" != 0 ] && { [ "$verb" != apply ] || pulls_are_kubelets; }; then # an apply counts the warnings of the process to come
     sources="_PID=$m_pid"
     processes_is_thrown_away "$m_pid" || main_line="^[^]]*] [^ ]* [^ ]*\\[$m_pid]: "
   fi
@@ -43,6 +43,15 @@ pulls_read_journal() { # of the running processes, by the journal's own fields: 
   done
   unset IFS
   [ -z "$l_lenient" ] || l_lenient=$l_ignored
+}
+
+pulls_are_kubelets() { # a line of the kubelet, too, shows that a pull begins or ends
+  case $m_services in
+    *' crio.service:'[1-9]*) ;;
+    *' cri-docker.service:'[1-9]*) return 1 ;;
+    *' docker.service:'[1-9]*) ;;
+    *) return 1 ;;
+  esac
 }
 
 pulls_ask_journal() { # for each of `sources` apart: the lines of the kubelet, some with texts of pods, must not displace those of a runtime

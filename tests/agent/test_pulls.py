@@ -308,6 +308,29 @@ def test_an_apply_whose_node_cannot_tell_its_pulls_is_refused(containerd: Node) 
     assert (found.reference, found.measurement) == ("pulls-in-flight", None)
 
 
+def test_an_apply_reads_the_lines_of_a_kubelet_that_tell_of_pulls(crio: Node) -> None:
+    """Of CRI-O only the kubelet shows that a pull failed: it is over."""
+    failed = (
+        'E1120 10:00:00.000000     100 log.go:32] "PullImage from image service failed" err="x" image="quay.io/a:1"'
+    )
+    journal(crio, FIRST, asked("quay.io/a:1", "2b-1"), line(KUBELET, failed, START + 51))
+    found = crio.apply(replace(order(), pulls=PullsFound.REFUSE))
+    assert found.measurement is not None
+    assert (found.measurement.pulls, found.receipt and found.receipt.finished) == ((), True)
+
+
+def test_an_apply_is_refused_for_what_a_dockershim_pulls(docker: Node) -> None:
+    progress = (
+        'I1120 10:00:00.000000     100 kube_docker_client.go:344] Pulling image "a/b:1": "0f: Downloading [=>  ]"'
+    )
+    docker.write(LAYER, b"half")
+    journal(docker, line(KUBELET, progress), line(KUBELET, progress))
+    found = docker.apply(replace(order(), pulls=PullsFound.REFUSE))
+    assert found.reference == "pulls-in-flight"
+    assert found.measurement is not None
+    assert found.measurement.pulls == ("a/b:1",)
+
+
 @pytest.mark.parametrize("wanted", [PullsFound.OVERRIDE, None])
 def test_pulls_do_not_stop_an_apply_that_overrides_them_or_does_not_look(
     containerd: Node, wanted: PullsFound | None
