@@ -67,9 +67,8 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
     """
     cluster = _cluster(plan, cluster)
     read = plan_in(Path(plan)) if plan else None
-    found = patches_in_force(
-        plans_in_force(session.past_runs(), cluster) if read is None else ((read, in_force_of(session.past(), read)),)
-    )
+    past = session.past_runs()
+    found = patches_in_force(plans_in_force(past, cluster) if read is None else ((read, in_force_of(past, read)),))
     _say_whose(cluster)
     if patches is not None:
         _write(patches, found)

@@ -9,7 +9,9 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.runs import start_apply
 from rollout.cli.main import run
+from rollout.composition.wiring import Session
 from tests.app.site import ACCESS, SMALL, Site
+from tests.cli.test_leavers import write_plan
 
 
 def test_an_export_of_a_cluster_says_that_it_does_not_know_what_another_journal_reverted(
@@ -22,6 +24,21 @@ def test_an_export_of_a_cluster_says_that_it_does_not_know_what_another_journal_
     told = capsys.readouterr()
     assert f"`rollout verify --state {tmp_path} --cluster {SMALL.cluster}` reads the nodes" in told.err
     assert "another journal" not in told.out
+
+
+@pytest.mark.parametrize("words", [("kubeadm",), ("new-nodes", "k3s")])
+@pytest.mark.parametrize("of", ["plan", "cluster"])
+def test_an_export_reads_the_journal_as_status_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], of: str
+) -> None:
+    """Also where nobody may write to it."""
+    monkeypatch.chdir(tmp_path)
+    journal = SqlJournal(tmp_path / ".rollout")
+    start_apply(SMALL, ACCESS, Site(journal).tools())
+    journal.close()
+    file = write_plan(tmp_path)
+    monkeypatch.delattr(Session, "journal")
+    assert run(["export", *words, *((file,) if of == "plan" else ("--cluster", SMALL.cluster))]) == 0
 
 
 @pytest.mark.parametrize("command", ["status", "runs"])
