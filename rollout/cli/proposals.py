@@ -1,8 +1,8 @@
 """Commands that a text proposes, with the options of this command line: they reach the same nodes and the same journal.
 
 A text for people says ``rollout resume RUN``. It does not know how this command was called. ``say``, the printing of
-errors and pages add what was given here and the proposed command accepts. Variables and ``rollout.toml`` hold for the next command
-too, so they are not repeated (but on the pages of ``serve``, which are read in another shell), nor is an option with the same value. Documents for programs are printed with ``click.echo``, as they are.
+errors and pages add what was given here, typed or by a variable, and the proposed command accepts: it is often typed in another
+shell, without these variables. What ``rollout.toml`` or the default says is not repeated. Documents for programs are printed with ``click.echo``, as they are.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import click
 
 from rollout.cli.table_group import TableGroup
 from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import RolloutError
+
+if TYPE_CHECKING:
+    from rollout.core.reading.project_file import ProjectKey
 
 REPEATED = frozenset(
     {
@@ -38,7 +41,7 @@ _PROPOSED = re.compile(r"(?<![\w/.-])rollout(?P<words>(?: [a-z][a-z-]*)+)(?P<res
 class Proposals:
     """``arguments``: this command line, without the program.
 
-    ``elsewhere``: the reader is in another shell, as of a page. It has no variables of this one, and may be in another folder.
+    ``elsewhere``: the reader may be in another folder, as of a page.
     """
 
     program: click.Group
@@ -48,16 +51,16 @@ class Proposals:
     @cached_property
     def given(self) -> Mapping[str, str]:
         """Name of an option in ``REPEATED`` that was given → the words that give it again, quoted for a shell."""
-        return {**self._of_variables(), **self._typed()} if self.elsewhere else self._typed()
+        return {**self._of_variables(), **self._typed()}
 
     def _of_variables(self) -> Mapping[str, str]:
-        from rollout.core.reading.project_file import PROJECT_KEYS  # noqa: PLC0415 - only for a page
+        from rollout.core.reading.project_file import PROJECT_KEYS  # noqa: PLC0415 - only for a text with a proposal
 
         values = {name: (key, os.environ.get(key.variable)) for name, key in PROJECT_KEYS.items() if name in REPEATED}
         return {
             name: f"{key.option} {self._written(name, value)}"
             for name, (key, value) in values.items()
-            if value and not _holds_anyway(name, value, elsewhere=True)
+            if value and not _holds_anyway(name, value, elsewhere=self.elsewhere)
         }
 
     def _written(self, name: str, value: object) -> str:
@@ -120,7 +123,7 @@ class Proposals:
 
 
 def _holds_anyway(name: str, value: object, *, elsewhere: bool) -> bool:
-    """Whether the variable, ``rollout.toml`` or the default says the same; ``elsewhere``: whether ``rollout.toml`` does."""
+    """Whether ``rollout.toml`` says the same, or the default where the folder is this one, and no variable says otherwise."""
     from rollout.composition.project import project_at  # noqa: PLC0415 - only for a command line with such an option
     from rollout.core.reading.project_file import PROJECT_KEYS  # noqa: PLC0415
 
@@ -132,12 +135,14 @@ def _holds_anyway(name: str, value: object, *, elsewhere: bool) -> bool:
     except RolloutError:  # of a file that cannot be read: this command has told it
         return False
     written = project.values.get(name)
-    other = written.value if written else ""
-    if not elsewhere:
-        other = os.environ.get(key.variable) or other or project.default(name)
-    if key.is_path and other:
-        return os.path.abspath(other) == os.path.abspath(str(value))  # noqa: PTH100 - Path's resolves links
-    return other == value
+    other = written.value if written else "" if elsewhere else project.default(name)
+    return all(_same(key, each, value) for each in (other, os.environ.get(key.variable) or other))
+
+
+def _same(key: ProjectKey, one: str, other: object) -> bool:
+    if key.is_path and one:
+        return os.path.abspath(one) == os.path.abspath(str(other))  # noqa: PTH100 - Path's resolves links
+    return one == other
 
 
 def _by_first_word(command: click.Command) -> TypeGuard[TableGroup]:

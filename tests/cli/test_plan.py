@@ -213,7 +213,7 @@ def test_the_command_that_applies_a_plan_repeats_nothing_that_was_not_given(
 def test_the_command_that_applies_a_plan_repeats_nothing_that_holds_anyway(
     site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A value of rollout.toml, of a variable, or a default."""
+    """A value of rollout.toml, or a default. What a variable says is repeated: another shell does not have it."""
     (site / "rollout.toml").write_text('state = "runs"\nssh_config = "ssh_config"\n')
     (site / "ssh_config").write_text("")
     monkeypatch.setenv("ROLLOUT_KUBECONFIG", "kubeconfig")
@@ -229,6 +229,10 @@ def test_the_command_that_applies_a_plan_repeats_nothing_that_holds_anyway(
         "--engine",
         "embedded",
     )
+    assert planned(site, SOME_CHANGE, *same) == 0
+    assert "apply it: rollout apply --kubeconfig kubeconfig p.plan.json\n" in capsys.readouterr().out
+    monkeypatch.delenv("ROLLOUT_KUBECONFIG")
+    (site / "rollout.toml").write_text('state = "runs"\nssh_config = "ssh_config"\nkubeconfig = "kubeconfig"\n')
     assert planned(site, SOME_CHANGE, *same) == 0
     assert "apply it: rollout apply p.plan.json\n" in capsys.readouterr().out
     assert planned(site, SOME_CHANGE, *same, "--state", "other") == 0

@@ -159,10 +159,25 @@ def test_a_command_for_another_shell_says_what_variables_say_here_and_where_a_fo
     assert Proposals(cli, ["serve"], elsewhere=True).carried("rollout runs") == "rollout runs"
 
 
-def test_what_was_not_typed_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROLLOUT_STATE", "elsewhere")
+def test_a_command_works_in_another_shell_of_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as after a reconnect, or by a colleague: that shell has no variables of this one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROLLOUT_STATE", "the folder")
+    monkeypatch.setenv("ROLLOUT_KUBECONFIG", "kube")
     for words in (["status"], ["status", "--no-such-option"], ["no-such-command", "--state", "two"], []):
-        assert Proposals(cli, words).carried("rollout resume r1") == "rollout resume r1"
+        there = Proposals(cli, words).carried("rollout resume r1")
+        assert there in (
+            "rollout resume --state 'the folder' --kubeconfig kube r1",
+            "rollout resume --kubeconfig kube --state 'the folder' r1",
+        )
+    assert Proposals(cli, ["status", "--state", "typed"]).carried("rollout runs") == "rollout runs --state typed"
+    default = ["status", "--state", ".rollout"]
+    assert Proposals(cli, default).carried("rollout runs") == "rollout runs --state .rollout", "not this shell's"
+    monkeypatch.delenv("ROLLOUT_STATE")
+    assert Proposals(cli, default).carried("rollout runs") == "rollout runs"
+    monkeypatch.setenv("ROLLOUT_STATE", "the folder")
+    Path("rollout.toml").write_text('state = "the folder"\n')
+    assert Proposals(cli, ["status"]).carried("rollout runs") == "rollout runs"
 
 
 def accepted(words: Sequence[str], options: dict[str, str]) -> dict[str, str]:
