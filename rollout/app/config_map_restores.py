@@ -41,37 +41,48 @@ def to_restore(journal: PastRuns, source: RunState) -> ConfigMapChange | None:
 
 
 def _since(
-    journal: PastRuns, cluster: str, runs: Collection[str], known: KnownRuns
+    journal: PastRuns, cluster: str, runs: Collection[str], known: KnownRuns, *, applies: bool = True
 ) -> Mapping[str, RunWithConfigMap | None]:
-    """The runs of a cluster, newest first, down to the oldest of ``runs``. ``None``: what it did cannot be read."""
+    """The runs of a cluster, newest first, down to the oldest of ``runs``. ``None``: what it did cannot be read.
+
+    ``applies`` ``False``: of an apply only what it was to write.
+    """
     names = [header.run for header in headers_of(journal, cluster)]
     oldest = max((at for at, run in enumerate(names) if run in runs), default=-1)
-    return {run: _what_it_did(journal, run, known) for run in names[: oldest + 1]}
+    return {run: _what_it_did(journal, run, known, applies=applies) for run in names[: oldest + 1]}
 
 
-def _what_it_did(journal: PastRuns, run: str, known: KnownRuns) -> RunWithConfigMap | None:
-    """Only a run with a ConfigMap is replayed, because that takes long with very many nodes."""
+def _what_it_did(journal: PastRuns, run: str, known: KnownRuns, *, applies: bool) -> RunWithConfigMap | None:
+    """Only a run with a ConfigMap and with another end than success is replayed, because that takes long with very many nodes."""
     if run not in known:
-        found = _read(journal, run)
+        found = _read(journal, run, applies=applies)
         if found is None or not found.has_ended:
             return found
         known[run] = found
     return known[run]
 
 
-def _read(journal: PastRuns, run: str) -> RunWithConfigMap | None:
+def _read(journal: PastRuns, run: str, *, applies: bool) -> RunWithConfigMap | None:
     try:
         header = journal.header(run)
-        if order_of(header).config_map is None:
-            return RunWithConfigMap()
+        order = order_of(header)
     except StateError as error:
         had_none = error.reference == "another-version" and _had_none(header)
         return RunWithConfigMap() if had_none else None
+    reverts = order.goal is Goal.REVERT
+    if order.config_map is None:
+        return RunWithConfigMap()
+    found = RunWithConfigMap(order.config_map, reverts=reverts, has_nodes=bool(order.nodes))
+    if not (reverts or applies):
+        return found
+    summary = journal.summary(run)
+    if summary is not None and summary.exit_code == 0:  # only if it was read back as wanted
+        written = ConfigMapStanding(sent=True, restores=reverts, outcome=ConfigMapOutcome.WRITTEN)
+        return replace(found, standing=written)
     state = replay_if_readable(journal, run)
-    if state is None:
-        return None
-    order, has_ended = state.order, state.phase is Phase.ENDED
-    return RunWithConfigMap(order.config_map, state.config_map, order.goal is Goal.REVERT, bool(order.nodes), has_ended)
+    return (
+        replace(found, standing=state.config_map, has_ended=state.phase is Phase.ENDED) if state is not None else None
+    )
 
 
 def _undone(past: Mapping[str, RunWithConfigMap | None], run: str) -> ConfigMapChange | None:
@@ -101,7 +112,7 @@ def restored_by(journal: PastRuns, state: RunState) -> str:
     mine, run = state.order.config_map, state.order.run
     if mine is None or not state.config_map.sent or state.order.goal is Goal.REVERT:
         return ""
-    return _restorer(_since(journal, state.order.cluster, (run,), {}), run, mine)
+    return _restorer(_since(journal, state.order.cluster, (run,), {}, applies=False), run, mine)
 
 
 def restored_runs(journal: PastRuns, rollback: Order) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
-from rollout.core.presentation.summary import reverted
+from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance
 from rollout.core.run.events import Answered, Event, Resumed, Trigger
 from rollout.core.run.journal_codec import decode_events, decode_order, rules_of
@@ -139,13 +139,19 @@ def replay_if_readable(journal: PastRuns, run: str) -> RunState | None:
         return None
 
 
-def highest_seen(journal: PastRuns, run: str) -> int:
-    """The highest token of a run, its resumes included; 0: it is broken or of another version."""
+def summary_of(journal: PastRuns, run: str) -> RunSummary | None:
+    """How a run ended, or stands: only without a stored summary it is replayed. ``None``: it is broken or of another version."""
     summary = journal.summary(run)
     if summary is not None:
-        return summary.counter
+        return summary
     state = replay_if_readable(journal, run)
-    return max(state.counter, state.highest) if state else 0
+    return run_summary(state) if state is not None else None
+
+
+def highest_seen(journal: PastRuns, run: str) -> int:
+    """The highest token of a run, its resumes included; 0: it is broken or of another version."""
+    summary = summary_of(journal, run)
+    return summary.counter if summary is not None else 0
 
 
 _ACTS = frozenset({Verb.DRAIN, Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
@@ -189,6 +195,9 @@ def followed_by(journal: PastRuns, run: str) -> str:
     for header in headers_of(journal, journal.header(run).cluster):
         if header.run == run:
             break
+        summary = journal.summary(header.run)
+        if summary is not None and summary.ending not in TURNED_AWAY:
+            return header.run
         state = replay_if_readable(journal, header.run)
         if state is None or not _was_turned_away(journal, state):
             return header.run
@@ -237,7 +246,8 @@ def rolled_back_directly(journal: PastRuns, run: str) -> Mapping[str, tuple[str,
 
 def released_since(journal: PastRuns, run: str) -> frozenset[str]:
     """The nodes where a later rollback found no change of this run, and ended its claim."""
-    states = (replay_if_readable(journal, later) for later in rollbacks_of(journal, run))
+    later = (rollback for rollback in rollbacks_of(journal, run) if _may_have_skipped(journal, rollback))
+    states = (replay_if_readable(journal, rollback) for rollback in later)
     return frozenset(
         name
         for state in states
@@ -245,6 +255,12 @@ def released_since(journal: PastRuns, run: str) -> frozenset[str]:
         for name, record in state.nodes.items()
         if record.state is NodeState.SKIPPED and state.transaction(name).rpartition("-")[0] == run
     )
+
+
+def _may_have_skipped(journal: PastRuns, run: str) -> bool:
+    """Whether it may have skipped a node. The summary does not name the transaction that it looked for there."""
+    summary = journal.summary(run)
+    return summary is None or NodeState.SKIPPED in summary.nodes
 
 
 def recovered_since(journal: PastRuns, state: RunState) -> frozenset[str]:
@@ -280,11 +296,8 @@ def rollbacks_of(journal: PastRuns, run: str) -> Iterator[str]:
 
 
 def _reverted(journal: PastRuns, rollback: str, run: str) -> tuple[str, ...]:
-    """The nodes where a rollback reverted a run's change: by its events, or by the summary of another version."""
-    state = replay_if_readable(journal, rollback)
-    if state is not None:
-        return reverted(state).get(run, ())
-    summary = journal.summary(rollback)
+    """The nodes where a rollback reverted a run's change."""
+    summary = summary_of(journal, rollback)
     return expand(summary.reverted[run]) if summary is not None and run in summary.reverted else ()
 
 

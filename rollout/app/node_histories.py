@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
-from rollout.app.following import headers_of, plan_of, replay_if_readable, rolled_back_directly
+from rollout.app.following import headers_of, plan_of, rolled_back_directly, summary_of
 from rollout.app.ports import PastRuns
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
@@ -19,7 +19,7 @@ from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.transactions import UNDER_WAY, FileVersions, NodeTransaction, in_force, undone_at
 from rollout.core.model.verification import KUBEADM_CONFIG
 from rollout.core.plans import plan_codec
-from rollout.core.presentation.summary import RunSummary, run_summary
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.state import Goal, NodeState
 from rollout.core.text.nodesets import expand
 from rollout.errors import UsageError
@@ -151,12 +151,9 @@ def changes_of_runs(journal: PastRuns, cluster: str, spared: Collection[str] = (
     for header in headers_of(journal, cluster):
         if header.run in spared:
             continue
-        summary = journal.summary(header.run)
+        summary = summary_of(journal, header.run)
         if summary is None:
-            state = replay_if_readable(journal, header.run)
-            if state is None:
-                break
-            summary = run_summary(state)
+            break
         newest_first.append(_changes(header.run, header.goal, summary))
     return tuple(reversed(newest_first))
 

@@ -545,18 +545,41 @@ class Counted:
         return getattr(self.journal, name)
 
 
-def test_each_run_with_a_config_map_is_replayed_once_and_the_others_never(here: Here) -> None:
+def counted(here: Here) -> Any:
+    return Counted(here.journal)
+
+
+def test_a_run_with_a_config_map_is_replayed_once_if_its_summary_leaves_its_end_open(here: Here) -> None:
     """A replay takes long with thousands of nodes, and an emergency waits for this for seconds only."""
     here.apply()
     start_apply(nodeless(LATER), ACCESS, here.tools())
     start_apply(SMALL, ACCESS, here.tools())
+    here.config_maps.forbidden = True
     start_apply(nodeless(replace(LATER, before=LATER.after, after="top")), ACCESS, here.tools())
-    journal: Any = Counted(here.journal)
+    journal = counted(here)
     known: dict[str, RunWithConfigMap] = {}
     for _ in range(3):
         found = to_restore_of(journal, SMALL.cluster, ("r1", "r3"), known)
         assert found == RestoreOfRuns(replace(CHANGE, before="top", after=KUBELET), ())
-    assert journal.read == {"r1": 1, "r2": 1, "r4": 1}
+    assert journal.read == {"r4": 1}
+
+
+def test_a_status_replays_no_other_run(here: Here) -> None:
+    """Neither the rollbacks of a run nor newer runs with a ConfigMap: thousands of nodes each would take seconds."""
+    here.apply()
+    start_apply(nodeless(LATER), ACCESS, here.tools())
+    here.roll_back("r1")
+    here.apply()
+    halted = here.config_maps.forbidden = True
+    start_apply(replace(SMALL, config_map=LATER), ACCESS, here.tools())
+    here.config_maps.forbidden = not halted
+    for run in ("r1", "r2", "r4", "r5"):
+        state, journal = replay(here.journal, run), counted(here)
+        after = afterwards(journal, state, 10.0)
+        assert after.config_map_restored_by == ("r3" if run in ("r1", "r2") else "")
+        assert after.rolled_back == ({"r3": ("n1", "n2", "n3")} if run == "r1" else {"r3": ()} if run == "r2" else {})
+        assert after.followed_by == ("" if run == "r5" else "r5")
+        assert journal.read == {}
 
 
 def test_a_rollback_leaves_what_others_wrote_since_and_says_how_it_differs(here: Here) -> None:
