@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from rollout.cli.project import output_option, project_here, project_option
-from rollout.cli.proposals import carried, proposals_here
+from rollout.cli.proposals import carried, is_for_programs, proposals_here
 from rollout.composition.files import read_password, usable_password
 from rollout.composition.wiring import Session, shared_journal
 from rollout.core.model.freeze import MOST_WHY
@@ -29,11 +29,11 @@ from rollout.kubelet.agent.sudo import Secret
 
 def echo_lines(lines: Iterable[str]) -> None:
     """Print lines for people. On a terminal long ones are wrapped and indented; a pipe and a file get them whole."""
-    lines = map(carried, lines)
-    if sys.stdout.isatty():
+    lines, err = map(carried, lines), is_for_programs()
+    if not err and sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
         lines = (part for line in lines for part in hanging(line, width))
-    click.echo("\n".join(lines))
+    click.echo("\n".join(lines), err=err)
 
 
 # The sudo password of the nodes: typed, or from a private file. Never an argument, never the environment.
@@ -193,6 +193,7 @@ def typed_confirmation(cluster: str, what: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError("not-confirmed", f"confirmation required: {what}", hint="use --yes when not interactive")
-    typed = click.prompt(f"{what}. Type the cluster's name to continue", default="", show_default=False)
+    question = f"{what}. Type the cluster's name to continue"
+    typed = click.prompt(question, default="", show_default=False, err=is_for_programs())
     if typed.strip() != cluster:
         raise UsageError("not-confirmed", f"{typed.strip()!r} is not {cluster!r}; nothing was done")

@@ -167,6 +167,12 @@ def carried_elsewhere() -> Callable[[str], str]:
     return replace(here, elsewhere=True).carried if here is not None else str
 
 
+def is_for_programs() -> bool:
+    """Whether standard output has documents, or Markdown: a text for people is printed beside it then."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.params.get("output", "text") != "text"
+
+
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print a text for people."""
-    click.echo(carried(text), err=err, nl=nl)
+    click.echo(carried(text), err=err or is_for_programs(), nl=nl)

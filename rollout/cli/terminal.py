@@ -31,7 +31,7 @@ class Terminal:
 
     def tell(self, lines: Iterable[str]) -> None:
         for line in lines:
-            say(line, err=self.session.output != "text")
+            say(line)
 
     def show(self, lines: Iterable[str]) -> None:
         for line in lines if self.session.output == "text" else ():

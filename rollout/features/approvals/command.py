@@ -71,14 +71,14 @@ def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -
     inventory = session.inventory(plan.cluster)
     changes = check_plan(plan, inventory, str(plan_file), session.jumps(inventory, plan.nodes))
     for line in change_lines(changes):
-        say(line, err=session.output != "text")
+        say(line)
     rules = rules_for(plan, inventory)
     if not rules:
         raise UsageError(
             "no-approval-needed", f"neither the playbook nor the inventory asks for approvals of {plan_file}"
         )
     approvals = Approvals(session.files(), SshSignatures())
-    say("\n".join(does_lines(plan)), err=session.output != "text")
+    say("\n".join(does_lines(plan)))
     typed_confirmation(plan.cluster, "you approve this plan", yes=yes)
     not_after = moment(time.time() + days * 86_400)
     text = statement(plan.cluster, plan_codec.digest(plan), not_after)

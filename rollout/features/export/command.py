@@ -72,9 +72,9 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
     _say_whose(cluster)
     if patches is not None:
         _write(patches, found)
-    elif session.output == "json":
+    if session.output == "json":
         click.echo(documents.page(kubeadm_document(found)))
-    else:
+    elif patches is None:
         say("\n".join(kubeadm_lines(found)))
 
 

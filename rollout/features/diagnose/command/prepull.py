@@ -111,7 +111,7 @@ class _Screen:
 
     def begins(self, what: str, pulls: int) -> None:
         self.whole = pulls
-        say(f"{what}. The images stay there: rollout does not remove them.", err=self.json)
+        say(f"{what}. The images stay there: rollout does not remove them.")
 
     def confirm(self, cluster: str, what: str) -> None:
         typed_confirmation(cluster, what, yes=self.yes)
