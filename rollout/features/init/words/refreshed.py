@@ -54,45 +54,78 @@ def refreshed(text: str, file: str, guessed: Guessed) -> Refreshed:
     work.nodes()
     work.places("racks", {name: [str(node.rack)] for name, node in work.came.items() if node.rack is not None})
     work.zones()
-    renamed = _renamed(have, guessed)
+    alike = _alike(have, guessed, root)
+    times = Counter(each.here for found in alike.values() for each in found)
+    pairs = {name: each for name, (each, *more) in alike.items() if not more and times[each.here] == 1}
+    doubts = {name: _doubt(each) for name, each in alike.items() if name not in pairs}
+    renamed = {name: pair.here for name, pair in pairs.items()}
     of = {name: [renamed.get(group, group) for group in its] for name, its in _groups_of(guessed, came).items()}
-    fresh = _fresh_groups(have, guessed, of)
+    fresh = _fresh_groups(have, guessed, of, doubts)
     work.groups({name: list(groups) for name, groups in of.items()}, fresh)
     new = work.result()
     _prove(have, new, file, found, set(came), {name: guessed.labels.get(name, {}) for name in fresh})
     joined = {group for groups in of.values() for group in groups}
     told = [
-        f"nodes of {name} joined {here}: it has the same nodes under another name"
-        for name, here in renamed.items()
-        if here in joined
+        f"nodes of {name} joined {pair.here}: it has {pair.nodes} under another name"
+        for name, pair in pairs.items()
+        if pair.here in joined
     ]
     return Refreshed(new, came, went, (*told, *_differences(have, guessed)))
 
 
-def _renamed(have: Inventory, guessed: Guessed) -> Mapping[str, str]:
-    """Group of the source that the file lacks → the group of the file with the same nodes, of those that stay. Only pairs without a doubt."""
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """A group of the file that may be one of the source under another name. ``nodes``: those that both have."""
+
+    here: str
+    nodes: str
+
+
+def _alike(have: Inventory, guessed: Guessed, root: Item) -> Mapping[str, Sequence[_Alike]]:
+    """Group of the source that the file lacks → the groups of the file that the source lacks, and that have most of its nodes and few others.
+
+    Of nodes that stay. A group that is computed from others takes no node.
+    """
     stay = {node.name for node in guessed.found.nodes} & have.nodes.keys()
     mine = {group for node in have.nodes.values() for group in node.groups}
+    section = root.entries().get("groups")
+    entries = section.item.entries() if section is not None else {}
     own = {
         group: frozenset(name for name in stay if group in have.nodes[name].groups)
-        for group in mine - guessed.found.groups.keys()
+        for group in entries.keys() & mine - guessed.found.groups.keys()
+        if not _is_computed(entries[group])
     }
-    lacking = {
-        group: stay.intersection(members)
-        for group, members in guessed.found.groups.items()
-        if group not in mine | have.nodesets.keys()
-    }
-    pairs = [(name, here) for name, nodes in lacking.items() for here, same in own.items() if nodes and nodes == same]
-    once = Counter(name for pair in pairs for name in pair)
-    return {name: here for name, here in pairs if once[name] == once[here] == 1}
+    found: dict[str, list[_Alike]] = {}
+    for name, members in guessed.found.groups.items():
+        its = stay.intersection(members)
+        for here in sorted(own) if name not in mine | have.nodesets.keys() else ():
+            both = len(its & own[here])
+            if 2 * both > max(len(its), len(own[here])):
+                same = "the same nodes" if its == own[here] else f"{both} of its {len(its)} nodes"
+                found.setdefault(name, []).append(_Alike(here, same))
+    return found
 
 
-def _fresh_groups(have: Inventory, guessed: Guessed, of: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+def _doubt(alike: Sequence[_Alike]) -> str:
+    """A comment in the line that adds the group, so that the diff has it."""
+    return f"  # perhaps {' or '.join(each.here for each in alike)} under another name: then move its new nodes there"
+
+
+def _is_computed(group: Entry) -> bool:
+    nodes = group.item.entries().get("nodes")
+    items = nodes.item.value if nodes is not None else ()
+    texts = items if isinstance(items, list) else [nodes.item] if nodes is not None else []
+    return any(_ALGEBRA.search(str(text.value)) for text in texts)
+
+
+def _fresh_groups(
+    have: Inventory, guessed: Guessed, of: Mapping[str, Sequence[str]], doubts: Mapping[str, str]
+) -> Mapping[str, str]:
     """Entries for groups of nodes that came and that the file does not have. A group without such a node may have been removed by a person."""
     wanted = {group for groups in of.values() for group in groups}
     places = {str(place) for node in guessed.found.nodes for place in (node.rack, node.zone) if place}
     lines = group_lines(guessed, places | have.nodesets.keys())
-    return {name: line for name, line in lines.items() if name in wanted}
+    return {name: f"{line}{doubts.get(name, '')}" for name, line in lines.items() if name in wanted}
 
 
 def _groups_of(guessed: Guessed, names: Iterable[str]) -> Mapping[str, list[str]]:

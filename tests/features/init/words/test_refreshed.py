@@ -104,9 +104,37 @@ def test_a_group_under_another_name_takes_the_new_nodes_of_its_group() -> None:
     assert made.notes == ("nodes of gpu joined accelerated: it has the same nodes under another name",)
 
 
-def test_a_group_with_the_nodes_of_two_others_is_neither() -> None:
+def test_a_group_under_another_name_is_found_also_after_its_nodes_have_changed() -> None:
+    """Most nodes of each are in the other, of those that stay. What a person did to their own group stays."""
+    renamed = FOLDED.replace("gpu: {nodes: [n4, m2]", "accelerated: {nodes: [n4, m2, m1]")
+    made = again(renamed, *N, *M, node("n5", "r1"), gpu=["n3", "n4", "n5", "m2"])
+    assert load_inventory(made.text, "c.yaml").nodes["n5"].groups == ("all-but-one", "accelerated")
+    assert load_inventory(made.text, "c.yaml").nodes["n3"].groups == ("all-but-one",)
+    assert made.notes == ("nodes of gpu joined accelerated: it has 2 of its 3 nodes under another name",)
+
+
+@pytest.mark.parametrize("nodes", [["m2"], ["m2", "n4"], ["m2", "m1", "n3", "n4"]])
+def test_a_group_with_few_nodes_of_another_is_a_new_one(nodes: list[str]) -> None:
+    mine = FOLDED.replace("gpu: {nodes: [n4, m2]", "mine: {nodes: [n2, m2]").replace("  last: {nodes: m2}\n", "")
+    made = again(mine, *N, *M, node("n5", "r1"), storage=[*nodes, "n5"] if len(nodes) > 1 else [*nodes, "n1", "n5"])
+    assert load_inventory(made.text, "c.yaml").nodes["n5"].groups == ("all-but-one", "storage")
+    assert (made.notes, "another name" in made.text) == ((), False)
+
+
+def test_a_group_like_two_others_is_neither_and_the_line_that_adds_it_says_so() -> None:
     twice = FOLDED.replace("  last: {nodes: m2}", "  one: {nodes: m2}\n  two: {nodes: m2}")
     made = again(twice, *N, *M, node("n5", "r1"), storage=["n5", "m2"])
+    assert load_inventory(made.text, "c.yaml").nodes["n5"].groups == ("all-but-one", "storage")
+    assert (
+        '  "storage": {nodes: "m2,n5"}  # perhaps one or two under another name: then move its new nodes there\n'
+        in made.text
+    )
+    assert made.notes == ()
+
+
+def test_a_group_that_is_computed_from_others_takes_no_node() -> None:
+    mine = FOLDED.replace("last: {nodes: m2}", 'mine: {nodes: "@r2!m1"}')
+    made = again(mine, *N, *M, node("n5", "r1"), gpu=["n4", "m2"], storage=["m2", "n5"])
     assert load_inventory(made.text, "c.yaml").nodes["n5"].groups == ("all-but-one", "storage")
     assert made.notes == ()
 
