@@ -19,6 +19,7 @@ from rollout.app.load import (
 )
 from rollout.app.load_playbook import load_policy, own_templates
 from rollout.app.ports import Files, NodeSources, StartTimes
+from rollout.app.shared_machines import SharedMachines
 from rollout.core.model.conditions import Condition
 from rollout.core.model.inventory import Inventory, Level, Node, Role, role_of
 from rollout.core.model.playbook import Policy, Templates
@@ -67,6 +68,7 @@ class CheckResult:
     playbooks: tuple[Policy, ...]
     templates: tuple[str, ...]
     not_asked: tuple[NodesNotAsked, ...] = ()
+    shared: tuple[SharedMachines, ...] = ()  # a warning: the files are right, each by itself
 
 
 def check(

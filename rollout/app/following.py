@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 
 from rollout import __version__
@@ -393,6 +394,21 @@ class EndedRuns:
             return True
         state = replay_if_readable(self._journal, run)
         return state is not None and state.phase is Phase.ENDED
+
+
+ClusterOf = Callable[[str], str]
+"""Run → its cluster, if that is another one; ``""``: it is ours, or not known."""
+
+
+def known_to_none(_run: str) -> str:
+    return ""
+
+
+def other_cluster(journal: PastRuns, cluster: str, run: str) -> str:
+    """The cluster of a run that a node of ``cluster`` names: two inventories list that machine. ``""``: it is ours, or not known."""
+    with suppress(StateError):
+        return next((each.cluster for each in journal.listed() if each.run == run and each.cluster != cluster), "")
+    return ""
 
 
 def gives_way(looked: Report, has_ended: HasEnded) -> bool:

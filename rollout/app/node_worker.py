@@ -15,7 +15,7 @@ from typing import assert_never
 from rollout.app.arrivals import why_not_now
 from rollout.app.backends import Backends
 from rollout.app.config_maps import put
-from rollout.app.following import HasEnded, gives_way, none_has_ended
+from rollout.app.following import ClusterOf, HasEnded, gives_way, known_to_none, none_has_ended
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb
 from rollout.app.node_drains import LATER, DrainRound, NodeDrains, NoDrains, NotOursError
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
@@ -30,7 +30,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report
-from rollout.core.model.snapshot import is_beyond_belief
+from rollout.core.model.snapshot import Token, is_beyond_belief
 from rollout.core.plans.receipt_history import newer_run
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, PutConfigMap
 from rollout.core.run.events import ENDED_HERE, Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
@@ -96,6 +96,7 @@ class NodeWorker:
     who: str = ""
     approved: bool = False  # it carries approvals: a node that another run has changed since the plan is refused
     has_ended: HasEnded = none_has_ended  # whether a run that a node names has ended: its claim is void then
+    other_cluster: ClusterOf = known_to_none  # of a run that a node names
     keep: Keep = keep_nothing
     lists: Callable[[str], bool] = lists_all  # whether the inventory, read now, lists a node
     holds: Callable[[], bool] = always_holds  # whether this controller has the cluster's lease
@@ -251,10 +252,23 @@ class NodeWorker:
         """Read with a claim. A refusal does not contain the node's state, so the node is then read without a claim."""
         report = self._ask(ask)
         if report.reference in ("fenced", ENDED_HERE) and report.token is None:
-            return replace(report, token=self._look(ask).token)
-        if report.reference == "claimed" and not self.take_over and gives_way(self._look(ask), self.has_ended):
-            return self._ask(ask, take_over=True)
+            token = self._look(ask).token
+            return replace(report, token=token, message=f"{report.message}{self._cluster_of(token)}")
+        if report.reference == "claimed" and not self.take_over:
+            looked = self._look(ask)
+            if gives_way(looked, self.has_ended):
+                return self._ask(ask, take_over=True)
+            return replace(report, message=f"{report.message}{self._cluster_of(looked.token)}")
         return report
+
+    def _cluster_of(self, token: Token | None) -> str:
+        """For a refusal because of another run."""
+        other = self.other_cluster(token.run) if token is not None else ""
+        return (
+            f": that run is of cluster {printable(other, 80)}, which has this machine in its inventory, too"
+            if other
+            else ""
+        )
 
     def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report, ask.tx if ask.void else ""), report.message

@@ -17,6 +17,7 @@ from rollout.app.following import (
     headers_of,
     highest_seen,
     last_that_acted,
+    other_cluster,
     playbook_of,
 )
 from rollout.app.isolation import Keep, keep_nothing
@@ -139,7 +140,8 @@ def start_apply(
     counter = max(plan.counter, highest_counter(tools.journal, plan.cluster)) + 1
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
-        approved=bool(approvals), has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep, lists=tools.lists,
+        approved=bool(approvals), has_ended=EndedRuns(tools.journal, order.cluster),
+        other_cluster=partial(other_cluster, tools.journal, order.cluster), keep=tools.keep, lists=tools.lists,
         holds=partial(_holds, tools.journal, plan.cluster, order.run),
     )  # fmt: skip
     conditions = _with_todays(plan.conditions, today)
@@ -298,7 +300,8 @@ def resume(
     take_over = order.goal is Goal.REVERT
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
-        bool(state.approved), EndedRuns(tools.journal, order.cluster), tools.keep, tools.lists,
+        bool(state.approved), EndedRuns(tools.journal, order.cluster),
+        partial(other_cluster, tools.journal, order.cluster), tools.keep, tools.lists,
         partial(_holds, tools.journal, order.cluster, order.run),
     )  # fmt: skip
     conditions = _with_todays(plan.conditions if plan is not None else (), today)

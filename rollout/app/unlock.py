@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from types import MappingProxyType
 
 from rollout.app.call import CallPorts, Operator
 from rollout.app.claims import holders, littered, released, set_free, under_way
-from rollout.app.ports import Holder, Note
+from rollout.app.following import other_cluster
+from rollout.app.ports import Holder, Note, PastRuns
 from rollout.app.reading import access_within, only, read_receipts
 from rollout.app.runs import highest_counter
 from rollout.core.model.frozen import dataclass
@@ -50,9 +52,12 @@ def unlock_cluster(call: CallPorts, operator: Operator, cluster: str, limit: str
         reports = read_receipts(access, nodes, keep=call.keep, strays=True)
         held, dirty = holders(reports), littered(reports)
         both = {**dirty, **held}
-        operator.tell(what_is_held(journal.holder(cluster), reports, held, dirty))
+        others = {run: other for run in held.values() if (other := other_cluster(journal, cluster, run))}
+        operator.tell(what_is_held(journal.holder(cluster), reports, held, dirty, others))
+        _check_others(journal, others, force=force)
         operator.confirm(cluster, f"{cluster} will be unlocked, {counted(len(both), 'node')} released")
         check_holder(journal.holder(cluster), force=force)  # a run may have started before the confirmation
+        _check_others(journal, others, force=force)
         journal.unlock(cluster, Note(call.clock.now(), call.who, f"unlocked: {call.reason}"))
         counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
         known = {header.run for header in journal.runs(cluster)}
@@ -60,25 +65,42 @@ def unlock_cluster(call: CallPorts, operator: Operator, cluster: str, limit: str
     return UnlockDocument(cluster, *released(freed), not_done(reports))
 
 
-def check_holder(holder: Holder | None, *, force: bool) -> None:
+def check_holder(holder: Holder | None, *, force: bool, cluster: str = "") -> None:
+    """``cluster``: of the run, if it is another one than is unlocked."""
     if holder is None or not holder.alive:
         return
+    of = f" of cluster {printable(cluster, 80)}" if cluster else ""
     if holder.here:
         hint = f"`rollout abort {holder.run}`, or stop that process"
-        raise StateError("locked", f"run {holder.run} is in progress on this machine", hint=hint)
+        raise StateError("locked", f"run {holder.run}{of} is in progress on this machine", hint=hint)
     if not force:
-        text = f"run {holder.run} on {holder.host} sent its last heartbeat {holder.silent:.0f} s ago"
+        text = f"run {holder.run}{of} on {holder.host} sent its last heartbeat {holder.silent:.0f} s ago"
         raise StateError("locked", text, hint="wait 30 s, or use --force if that machine is known to be gone")
 
 
+def _check_others(journal: PastRuns, others: Mapping[str, str], *, force: bool) -> None:
+    """Two inventories list a machine: the run of the other cluster may be at work there. ``others``: such a run → its cluster."""
+    for run, cluster in others.items():
+        holder = journal.holder(cluster)
+        check_holder(holder if holder is not None and holder.run == run else None, force=force, cluster=cluster)
+
+
 def what_is_held(
-    holder: Holder | None, reports: Mapping[str, Report], held: Mapping[str, str], dirty: Collection[str]
+    holder: Holder | None,
+    reports: Mapping[str, Report],
+    held: Mapping[str, str],
+    dirty: Collection[str],
+    others: Mapping[str, str] = MappingProxyType({}),
 ) -> Sequence[str]:
-    """What an unlock ends, told before the confirmation. ``held``: node → the run with its claim. ``dirty``: nodes with leftovers."""
+    """What an unlock ends, told before the confirmation. ``held``: node → the run with its claim. ``dirty``: nodes with leftovers.
+
+    ``others``: run → its cluster, if that is another one.
+    """
     lines = [f"lease: run {holder.run} on {holder.host}, last heartbeat {holder.silent:.0f} s ago"] if holder else []
     for run in sorted(set(held.values())):
         names = [name for name, by in held.items() if by == run]
-        lines.append(f"run {run} has claimed {counted(len(names), 'node')}: {printable(fold(names), 160)}")
+        whose = f" of cluster {printable(others[run], 80)}" if run in others else ""
+        lines.append(f"run {run}{whose} has claimed {counted(len(names), 'node')}: {printable(fold(names), 160)}")
     armed = under_way(reports)
     if armed:
         lines.append(f"armed or being reverted, left to their guards: {printable(fold(armed), 160)}")

@@ -41,7 +41,7 @@ _CHECKED = Shown(
     (
         PrintedKey("problems", "ok", write=not_, kind=bool), PrintedKey("problems", kind=tuple[Annotated[Problem, MISTAKE], ...]),
         PrintedKey("inventories", kind=tuple[Annotated[Inventory, _INVENTORY], ...]), PrintedKey("playbooks", write=_names),
-        "templates", "not_asked",
+        "templates", "not_asked", "shared",
     ),
 )  # fmt: skip
 
@@ -107,6 +107,8 @@ def check(
 def _print(checked: CheckResult) -> None:
     for note in checked.not_asked:
         say(printable(str(note), _LONGEST_LINE), err=True)
+    for shared in checked.shared:
+        say(printable(f"warning: {shared}", _LONGEST_LINE), err=True)
     for problem in checked.problems:
         say(printable(str(problem), _LONGEST_LINE), err=True)
     if checked.problems:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,9 @@ from rollout.adapters.ssh import Resolver
 from rollout.app.check import CheckResult
 from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
+from rollout.app.shared_machines import SharedMachines, shared_machines
 from rollout.composition.kinds import start_times
+from rollout.composition.other_clusters import ways_to
 from rollout.composition.project import Project
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
@@ -34,8 +36,9 @@ def check_project(project: Project, ssh_config: Path | None, fleet: FleetSnapsho
     checked = check_files(
         FolderFiles(folder), RealSources(), partial(why_not_run, folder=folder), fleet, start_times(SystemZones())
     )
-    more = (*_named_cluster(project), *_ways_in(ssh_config, checked.inventories))
-    return replace(checked, problems=(*checked.problems, *more))
+    refused, shared = _ways_in(ssh_config, checked.inventories)
+    problems = (*checked.problems, *_named_cluster(project), *refused)
+    return replace(checked, problems=problems, shared=shared)
 
 
 def _named_cluster(project: Project) -> Iterator[Problem]:
@@ -46,10 +49,13 @@ def _named_cluster(project: Project) -> Iterator[Problem]:
         yield Problem("unknown-cluster", f"there is no cluster `{printable(named.value, 60)}`", named.place, hint)
 
 
-def _ways_in(ssh_config: Path | None, inventories: Iterable[Inventory]) -> tuple[Problem, ...]:
+def _ways_in(
+    ssh_config: Path | None, inventories: Sequence[Inventory]
+) -> tuple[tuple[Problem, ...], tuple[SharedMachines, ...]]:
     try:
         resolver = Resolver.reading(ssh_config)
     except InputError as error:
-        return error.problems
+        return error.problems, ()
     accesses = [access_to(inventory, "", tuple(inventory.nodes)) for inventory in inventories]
-    return tuple(problem for access in accesses for problem in refused_routes(resolver, access.targets.values()))
+    refused = (problem for access in accesses for problem in refused_routes(resolver, access.targets.values()))
+    return tuple(refused), shared_machines(inventories, partial(ways_to, resolver))

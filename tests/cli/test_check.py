@@ -104,3 +104,48 @@ def test_a_file_of_allowed_signers_that_is_not_there_is_a_mistake(folder: Path) 
     )
     (folder / "signers").write_text("")
     assert CliRunner().invoke(check).exit_code == 0
+
+
+SSH = """\
+Host east-*
+  ProxyJump bastion-east
+Host west-*
+  ProxyJump bastion-west
+Host *-db
+  HostName 10.0.0.5
+"""
+
+
+def test_one_machine_in_two_clusters_is_a_warning_with_both_places(folder: Path) -> None:
+    """Whether it is one is decided by the SSH configuration: two names of one address, not one address behind two bastions."""
+    for name in ("east", "west"):
+        nodes = f"nodes:\n  {name}-db: {{}}\n  {name}-1: {{address: c-{name[0]}.example}}\n  both: {{port: 22}}\n"
+        (folder / "inventories" / f"{name}.yaml").write_text(f"cluster: {name}\napiServer: v1.33.0\n{nodes}")
+    (folder / "ssh_config").write_text(SSH)
+    result = CliRunner().invoke(check, ["--ssh-config", "ssh_config"])
+    assert result.exit_code == 0, "each file is right"
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(
+        "warning: one machine in two clusters: both of east (inventories/east.yaml:6:3) and both of west (inventories/west.yaml:6:3): "
+    )
+    document = only(CliRunner().invoke(check, ["--ssh-config", "ssh_config", "-o", "json"]).stdout)
+    assert document["shared"] == [
+        {
+            "count": 1,
+            "one": {
+                "cluster": "east",
+                "nodes": "both",
+                "place": {"file": "inventories/east.yaml", "line": 6, "column": 3},
+            },
+            "other": {
+                "cluster": "west",
+                "nodes": "both",
+                "place": {"file": "inventories/west.yaml", "line": 6, "column": 3},
+            },
+        }
+    ]
+    (folder / "ssh_config").write_text(SSH.replace("bastion-west", "bastion-east"))
+    result = CliRunner().invoke(check, ["--ssh-config", "ssh_config"])
+    assert (
+        "east-db of east (inventories/east.yaml:4:3) and west-db of west (inventories/west.yaml:4:3)" in result.stderr
+    )

@@ -8,6 +8,7 @@ import pwd
 import re
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -134,6 +135,20 @@ class Resolver:
             except RemoteError as error:
                 bastions.setdefault((error.reference, nameless(error.message, target.name)), []).append(target.name)
         return bastions
+
+    def ways(self, targets: Iterable[Target]) -> dict[str, tuple[object, ...]]:
+        """Name → what two names of one machine have in common; without names that cannot be resolved."""
+        found: dict[str, tuple[object, ...]] = {}
+        for target in targets:
+            way, hop = list[object](), None
+            with suppress(RemoteError):
+                hop = self.resolve(target)
+            while hop is not None:
+                way.append((hop.host.lower().rstrip("."), hop.port, hop.program))
+                hop = hop.via
+            if way:
+                found[target.name] = tuple(way)
+        return found
 
     def jumps(self, targets: Iterable[Target]) -> dict[str, tuple[Endpoint, ...]]:
         """Name → the bastions on the way to it, the nearest to us first; without names that cannot be resolved."""

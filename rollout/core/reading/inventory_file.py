@@ -43,6 +43,7 @@ from rollout.core.text.node_names import node_name_flaws
 from rollout.core.text.nodesets import EVERYTHING, Names, NodesetError, evaluate, expand, fold
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Entry, Item
+from rollout.errors import Place
 
 # How to log in to a node: its own values take precedence over its groups', and those over the cluster's.
 
@@ -192,7 +193,12 @@ class _Reading:
             playbook_place=self._mistakes.place(entry.item) if entry is not None else None,
             conditions=tuple(written.conditions(self._root, self._mistakes)),
             controller_ssh=self._controller_ssh(written, set(areas[AreaKind.ZONE].values()) or {NO_RACK}),
+            places={name: place for block in blocks for place in (self._place(block),) for name in block.names},
         )
+
+    def _place(self, block: _Block) -> Place:
+        address = block.item.entries().get("address")
+        return self._mistakes.place(address.item if address else block.where)
 
     def _controller_ssh(self, written: AnyInventory, zones: Set[str]) -> frozenset[str]:
         """Regions, each with a zone of the inventory."""
