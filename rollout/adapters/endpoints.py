@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rollout.adapters.files import content_of, opened
 from rollout.adapters.http import MOST_BYTES, Http, HttpAnswer
 from rollout.adapters.owners import REMEDY, check_ours, others_hold
 from rollout.core.model.inventory import Endpoints
@@ -39,8 +40,7 @@ class TokenFile:
                 try:
                     if why := others_hold(self._path):
                         raise RemoteError("no-token", why, hint=REMEDY)
-                    with self._path.open("rb") as file:
-                        token = file.read(MOST_TOKEN_BYTES).decode("ascii").strip()
+                    token = content_of(self._path, MOST_TOKEN_BYTES).decode("ascii").strip()
                 except OSError as exc:
                     raise RemoteError("no-token", f"{self._path}: {exc.strerror}") from None
                 except UnicodeDecodeError:
@@ -157,18 +157,27 @@ def authorities(ca_file: str, certificate: ClientCertificate = ClientCertificate
     if ca_file:
         check_ours(Path(ca_file))
     try:
+        _check_files(ca_file)
         context = ssl.create_default_context(cafile=ca_file or None)
     except (OSError, ssl.SSLError) as exc:
         reason = exc.strerror or "no certificate in it"
         raise InputError((Problem("bad-ca-file", f"{ca_file}: {reason}"),)) from None
     if certificate != ClientCertificate():
         try:  # an encrypted key must not ask on the terminal
+            _check_files(certificate.cert_file, certificate.key_file)
             context.load_cert_chain(certificate.cert_file, certificate.key_file or None, password=lambda: "")
         except (OSError, ssl.SSLError) as exc:
             named = " and ".join(name for name in (certificate.cert_file, certificate.key_file) if name)
             reason = exc.strerror or "no certificate with its unencrypted key"
             raise InputError((Problem("bad-client-certificate", f"{named}: {reason}"),)) from None
     return context
+
+
+def _check_files(*paths: str) -> None:
+    """OpenSSL would wait for a pipe, and read a device without an end."""
+    for path in filter(None, paths):
+        with opened(Path(path)):
+            pass
 
 
 def _credentials(message: str) -> str:

@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import BinaryIO
 
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
 MAX_BYTES = 128 * 1024 * 1024
+MOST_KEY_BYTES = 1024 * 1024
+"""Of a key, or of a certificate for one."""
+
+
+_NULL = os.makedev(1, 3)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file that a project may name. ``OSError``: it is no regular file, no ``/dev/null`` and no pipe of the shell's ``<(…)``.
+
+    A named pipe would block, and a device has no end or does something when it is opened.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISFIFO(status.st_mode) and str(Path(f"/proc/self/fd/{file.fileno()}").readlink()).startswith("pipe:"):
+            os.set_blocking(file.fileno(), True)
+        elif stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        elif not stat.S_ISREG(status.st_mode) and not (stat.S_ISCHR(status.st_mode) and status.st_rdev == _NULL):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        yield file
+
+
+def whole(file: BinaryIO, most: int) -> bytes:
+    """All of it. ``OSError`` with ``EFBIG``: it has more than ``most`` bytes."""
+    content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 10} KiB")
+    return content
+
+
+def content_of(path: Path, most: int) -> bytes:
+    """The bytes of a file that a project may name. ``OSError`` as of ``opened`` and ``whole``."""
+    with opened(path) as file:
+        return whole(file, most)
 
 
 class FolderFiles:

@@ -121,6 +121,14 @@ def test_doas_is_taken_over_and_every_other_method_is_sudo() -> None:
     assert {name: str(node.become) for name, node in found.nodes.items()} == {"n1": "doas", "n2": "sudo", "n10": "sudo"}
 
 
+def test_the_name_of_a_node_may_be_a_variable() -> None:
+    printed = but(n1={"ansible_host": "10.0.0.1"})
+    printed["_meta"]["hostvars"]["n2"] = {"k8s_nodename": "gpu-1"}
+    inventory = load(printed, "name: k8s_nodename")
+    assert [inventory.nodes[name].address for name in ("gpu-1", "n1")] == ["n2", "10.0.0.1"]
+    assert inventory.nodesets["gpu"] == {"gpu-1"}
+
+
 def test_a_rack_that_ansible_reads_as_a_number_is_a_name() -> None:
     assert load(but(n1={"ansible_host": "10.0.0.1", "rack": 12})).nodes["n1"].rack == "12"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rollout.adapters.endpoints import LOOPBACK
+from rollout.adapters.files import content_of
 from rollout.adapters.owners import REMEDY, check_ours, others_hold
 from rollout.core.reading.validation import Mistakes, kind_of, read_document
 from rollout.core.text.suggest import did_you_mean
@@ -82,12 +84,12 @@ def load_kubeconfig(path: str, context: str = "") -> ApiAccess:
 def _text(file: Path, path: str) -> str:
     check_ours(file)
     try:
-        with file.open("rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise InputError((Problem("kubeconfig-too-large", f"{path} is larger than {MOST_BYTES >> 20} MiB"),))
-        return content.decode("utf-8")
+        return content_of(file, MOST_BYTES).decode("utf-8")
     except OSError as exc:
+        if exc.errno == errno.EFBIG:
+            raise InputError(
+                (Problem("kubeconfig-too-large", f"{path} is larger than {MOST_BYTES >> 20} MiB"),)
+            ) from None
         raise InputError((Problem("no-kubeconfig", f"{path}: {exc.strerror}"),)) from None
     except UnicodeDecodeError:
         raise InputError((Problem("no-kubeconfig", f"{path} is not text"),)) from None
@@ -171,8 +173,7 @@ class _Reading:
             return b""
         self._ours(item.entries()[key].item, self._folder / name)
         try:
-            with (self._folder / name).open("rb") as file:
-                return file.read(MOST_BYTES)
+            return content_of(self._folder / name, MOST_BYTES)
         except OSError as exc:
             self._mistakes.add(item.entries()[key].item, "file-missing", f"`{key}`: {name}: {exc.strerror}")
             return b""

@@ -13,6 +13,7 @@ from paramiko.message import Message
 from paramiko.pkey import PKey, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
+from rollout.adapters.files import MOST_KEY_BYTES, content_of
 from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts
 from rollout.adapters.ssh.patterns import matches
 from rollout.adapters.ssh.troubles import printable
@@ -85,7 +86,7 @@ def parse(blob: bytes) -> Certificate:
 
 def read(path: Path) -> Certificate:
     """From a file such as ``id-cert.pub``. Raises ``OSError`` and ``ValueError``."""
-    words = path.read_text(encoding="ascii").split()
+    words = content_of(path, MOST_KEY_BYTES).decode("ascii").split()
     if len(words) < 2:
         raise ValueError("not a certificate")
     return parse(base64.b64decode(words[1], validate=True))

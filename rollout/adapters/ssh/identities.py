@@ -15,6 +15,7 @@ from paramiko.message import Message
 from paramiko.pkey import PKey, PublicBlob, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
+from rollout.adapters.files import MOST_KEY_BYTES, content_of, opened
 from rollout.adapters.owners import others_hold
 from rollout.adapters.ssh.certificates import SUFFIX, Certificate, parse, read
 from rollout.adapters.ssh.resolve import DEFAULT_KEYS, Endpoint
@@ -226,6 +227,9 @@ def _load(path: Path, public: bytes) -> PKey | str:
     try:
         if why := others_hold(path) or (path.suffix != ".pub" and _seen_by_others(path)):
             return why
+        with opened(path) as file:  # paramiko would read a pipe or a device without an end
+            if os.fstat(file.fileno()).st_size > MOST_KEY_BYTES:
+                return f"{path} is larger than any key"
         return PKey.from_path(path)
     except FileNotFoundError:
         return ""
@@ -259,7 +263,7 @@ def _public_blob(path: Path) -> bytes:
 def _blob_in(path: Path) -> bytes:
     """``b""``: it is no public key, or cannot be read."""
     try:
-        return base64.b64decode(path.read_text(encoding="ascii").split()[1], validate=True)
+        return base64.b64decode(content_of(path, MOST_KEY_BYTES).decode("ascii").split()[1], validate=True)
     except OSError as error:
         unless_exhausted(error)
         return b""

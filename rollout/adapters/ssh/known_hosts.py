@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rollout.adapters.files import content_of
 from rollout.adapters.owners import REMEDY, others_hold
 from rollout.adapters.ssh.patterns import is_literal, listed
 from rollout.adapters.ssh.troubles import unless_exhausted
@@ -165,11 +166,15 @@ def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str
     return now
 
 
+_MOST_BYTES = 256 * 1024 * 1024
+"""A line has some 400 bytes, and a node some three lines."""
+
+
 def _read(path: Path) -> str:
     try:
         if why := others_hold(path):
             raise RemoteError("known-hosts-unreadable", why, hint=REMEDY)
-        return path.read_text(encoding="utf-8", errors="replace")
+        return content_of(path, _MOST_BYTES).decode("utf-8", errors="replace")
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rollout.adapters.files import paths_matching
+from rollout.adapters.files import opened, paths_matching, whole
 from rollout.adapters.owners import NOT_PRIVATE, REMEDY, not_private, others_hold
 from rollout.adapters.ssh.patterns import listed
 from rollout.adapters.ssh.ssh_conditions import (
@@ -140,6 +140,10 @@ def _past_blanks(text: str, at: int) -> int:
 
 DEEPEST = 16
 MOST_FILES = 1000
+MOST_BYTES = 16 * 1024 * 1024
+"""Of one file."""
+_MOST_WILD = 3
+"""Folders of a pattern with ``*``: of ``/*/*/*/*/*`` the whole disk would be read."""
 MOST_PROBLEMS = 20
 """Files that include each other are read along every path; this many mistakes are enough to report."""
 
@@ -189,11 +193,11 @@ class Reader:
             if not private and (why := others_hold(path)):
                 self._problem("file-not-yours", f"{path}: {why}", hint=REMEDY)
                 return []
-            with path.open("rb") as file:
+            with opened(path) as file:
                 if private and (why := not_private(path, file.fileno())):
                     self._problem("ssh-config-not-private", why, hint=NOT_PRIVATE)
                     return []
-                return file.read().decode("utf-8", "surrogateescape").split("\n")
+                return whole(file, MOST_BYTES).decode("utf-8", "surrogateescape").split("\n")
         except IsADirectoryError:
             if private:  # matched by a pattern of an Include
                 return []
@@ -244,6 +248,8 @@ class Reader:
             if "%" in word or "${" in word:
                 raise NotSupportedError(f"Include with a token or a variable is not supported: {word}")
             pattern = Path("~/.ssh").expanduser() / os.path.expanduser(word)  # noqa: PTH111 - an unknown user stays as written
+            if sum(glob.has_magic(part) for part in pattern.parts) > _MOST_WILD:
+                raise NotSupportedError(f"Include with more than {_MOST_WILD} patterns in one path is not supported")
             try:
                 paths = sorted(glob.glob(str(pattern)))  # noqa: PTH207
             except RecursionError:

@@ -299,7 +299,7 @@ def hosts_of(hosts: AnsibleHosts, source: FromAnsible) -> tuple[str, ...]:
 
 def variables_of(source: FromAnsible) -> tuple[str, ...]:
     """The variables that make a node."""
-    named = (source.rack, source.zone, source.labels, source.registry)
+    named = (source.name, source.rack, source.zone, source.labels, source.registry)
     return (*LOGIN, *(name for name in named if name))
 
 
@@ -307,11 +307,11 @@ def found_nodes(hosts: AnsibleHosts, source: FromAnsible, chosen: Sequence[str] 
     """The hosts ``chosen``, or of its group ``source.group``, or all. Raises ``InputError`` with every mistake."""
     names, reading = hosts_of(hosts, source) if chosen is None else chosen, AnsibleReading(hosts.where)
     reading.problems += hosts.unfilled(names, variables_of(source))
-    nodes = tuple(_node(hosts, source, name, reading) for name in names)
+    called = nodes_by_host(hosts, source, names, reading)
+    nodes = tuple(_node(hosts, source, name, called[name], reading) for name in names)
     refuse([*reading.problems, *_places(source, nodes, hosts.where)])
-    kept = frozenset(names)
     members = {
-        name: [host for host in hosts.groups.below[name] if host in kept]
+        name: [called[host] for host in hosts.groups.below[name] if host in called]
         for name in hosts.groups.order
         if name not in OF_ANSIBLE and not _is_place(source, name)
     }
@@ -332,14 +332,27 @@ def _is_place(source: FromAnsible, group: str) -> bool:
     return any(beginning is not None and group.startswith(beginning) for beginning in beginnings)
 
 
-def _node(hosts: AnsibleHosts, source: FromAnsible, name: str, reading: AnsibleReading) -> FoundNode:
+def nodes_by_host(
+    hosts: AnsibleHosts, source: FromAnsible, names: Iterable[str], reading: AnsibleReading
+) -> dict[str, str]:
+    """Host → the name of its node: that of the variable, where it is set."""
+    called: dict[str, str] = {}
+    for host in names:
+        value = place_name(hosts.value(host, source.name)) if source.name else None
+        called[host] = value if isinstance(value, str) and value else host
+        if source.name and value is not None and not isinstance(value, str):
+            reading.note(f"{shown(source.name)} of {shown(host)} must be a name, not {kind_of(value)}")
+    return called
+
+
+def _node(hosts: AnsibleHosts, source: FromAnsible, name: str, called: str, reading: AnsibleReading) -> FoundNode:
     connection = hosts.value(name, "ansible_connection")
     if connection is not None and str(connection) not in SSH:
         message = f"{shown(name)} is reached by {shown(str(connection))}, not by SSH"
         reading.note(message, "not-ssh", "choose the nodes with `group:`")
     return FoundNode(
-        name=name,
-        address=hosts.value(name, "ansible_host"),
+        name=called,
+        address=hosts.value(name, "ansible_host") or (name if called != name else None),
         rack=_place(hosts, source, name, AreaKind.RACK, reading),
         zone=_place(hosts, source, name, AreaKind.ZONE, reading),
         labels=hosts.value(name, source.labels) if source.labels else None,

@@ -30,13 +30,14 @@ Text = Annotated[str, Field(min_length=1, max_length=4096)]
 class FromAnsible(Written):
     """An Ansible inventory: a program that prints the answer to ``--list``, or any input of ``ansible-inventory``.
 
-    ``rack`` and ``zone`` are host variables. ``rackGroups`` and ``zoneGroups`` are the beginnings of the names of
+    ``name`` is a host variable with the name of the host's Node, if that is another. ``rack`` and ``zone`` are host variables. ``rackGroups`` and ``zoneGroups`` are the beginnings of the names of
     groups that are racks or zones. ``labels`` is a host variable that contains a map, ``registry`` one with the
     registry that a host pulls from. ``path`` is relative to the inventory file's folder.
     """
 
     path: Text
     group: Text | None = None
+    name: Text | None = None
     rack: Text | None = None
     rack_groups: Text | None = Field(None, alias="rackGroups")
     zone: Text | None = None

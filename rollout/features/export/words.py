@@ -13,7 +13,8 @@ format's rules were read (2026-11):
 * k3s and RKE2: ``rollout/kubelet/node/rancher.py``
 * MCO: openshift/machine-config-operator, pkg/controller/kubelet-config/helpers.go (``validateUserKubeletConfig``,
   ``generateKubeletIgnFiles``; 01d2ca83b9). Its list was once called ``blacklistKubeletConfigurationFields``
-* Talos: siderolabs/talos, pkg/machinery/kubelet/kubelet.go (``ProtectedConfigurationFields``; 6ea50fb353)
+* Talos: siderolabs/talos, pkg/machinery/kubelet/kubelet.go (``ProtectedConfigurationFields``; 6ea50fb353),
+  pkg/machinery/config/types/k8s/kubelet.go (``V1Alpha1ConflictValidate``; ad8823176e, website/content/v1.15)
 """
 
 from __future__ import annotations
@@ -436,7 +437,10 @@ def talos(wanted: NewNodeSettings, _place: ExportPlace) -> Expressed:
     args = {name: value if sign else "true" for name, sign, value in pairs}
     return Expressed(
         {"machine": {"kubelet": _filled(extraConfig=config, extraArgs=dict(args))}},
-        ("`talosctl machineconfig patch FILE --patch @THIS`; extraConfig refuses a field that Talos' own version of it does not know.",),
+        (
+            "`talosctl machineconfig patch FILE --patch @THIS`; extraConfig refuses a field that Talos' own version of it does not know.",
+            "If your machine configuration has a document `kind: KubeletConfig` (from Talos 1.15 on), it refuses machine.kubelet beside it: write extraConfig as its `config`, and extraArgs as its `extraArgs`.",
+        ),
         tuple(
             NoPlace(name, "Talos: one of its ProtectedConfigurationFields")
             for name in wanted.fields
@@ -480,7 +484,8 @@ def comments(found: ExportedText) -> Iterator[str]:
     yield f"{counted(len(found.nodes), 'node')}: {printable(nodesets.fold(found.nodes), 160)}"
     yield from found.hints
     for each in found.no_place:
-        yield printable(f"No place for {diff.redacted(each.setting)}: {each.why}", 600)
+        shown = diff.redacted(each.setting) if "=" in each.setting else each.setting
+        yield printable(f"No place for {shown}: {each.why}", 600)
 
 
 def exported(name: str, found: Sequence[NewNodeSettings], path: str = DROP_IN) -> tuple[ExportedText, ...]:

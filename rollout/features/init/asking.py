@@ -11,7 +11,7 @@ from rollout.core.reading.ansible_inventory import read_hosts
 from rollout.core.reading.found_nodes import FoundNode, FoundNodes, listed, refuse
 from rollout.core.text.node_names import node_name_problems
 from rollout.core.text.nodesets import NodesetError, expand
-from rollout.core.text.terminal import counted
+from rollout.core.text.terminal import counted, printable
 from rollout.core.text.yaml_source import Item, read_yaml
 from rollout.errors import InputError, Place, Problem
 from rollout.features.init.rules.ansible import from_ansible, source_of, templates_of
@@ -41,11 +41,14 @@ def nodes_of_ansible(sources: NodeSources, path: str, here: str) -> Guessed:
     """``here``: the current folder. Raises ``InputError`` if the inventory cannot be read in time."""
     hosts = read_hosts(sources.ansible(path), path)
     picked = chosen(hosts)
-    source, guesses = source_of(hosts, picked, path)
+    if not picked.nodes:
+        message = f"{hosts.where}: no host of it is a node: {'; '.join(picked.told) or 'it has no hosts'}"
+        refuse([Problem("no-nodes", printable(message, 600))])
+    source, guesses = source_of(hosts, picked, path, is_filled=False)
     templates = templates_of(hosts, picked, source)
     if templates:
         hosts.filled = sources.ansible_values(path, templates)
-        source, guesses = source_of(hosts, picked, path)
+    source, guesses = source_of(hosts, picked, path)
     return from_ansible(hosts, picked, source, guesses, here)
 
 

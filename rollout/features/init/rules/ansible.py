@@ -15,14 +15,16 @@ from rollout.core.reading.ansible_inventory import (
     LOGIN,
     OF_ANSIBLE,
     AnsibleHosts,
+    AnsibleReading,
     found_nodes,
+    nodes_by_host,
     place_name,
     port_number,
     variables_of,
 )
 from rollout.core.reading.found_nodes import FoundNode, refuse
 from rollout.core.reading.node_sources import FromAnsible
-from rollout.core.text.node_names import addresses_among, node_name_problems
+from rollout.core.text.node_names import addresses_among, is_node_name, node_name_problems
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.features.init.rules.ansible_groups import LABELS, Chosen
@@ -47,6 +49,8 @@ VARIABLES = (*_OLD_NAMES.values(), *_KEYS, *_ARGUMENTS, *_BECOME)
 _OF_BASTION = (*LOGIN, *VARIABLES)
 
 
+_NAMES = ("node_name", "k8s_nodename", "kube_override_hostname")
+"""Of rke2-ansible, kubeasz and kubespray: the name of the Node, where it is not the host's."""
 _VERSIONS = ("kube_version", "kubernetes_version", "k3s_version", "rke2_version")
 """Of kubespray, kubeadm's playbooks, k3s-ansible and RKE2's roles. A template without a value is no mistake: it is a guess."""
 _VERSION = re.compile(r"v?1\.(\d{1,3})\.(\d{1,3})(?:[-+][A-Za-z0-9.+-]+)?")
@@ -63,10 +67,15 @@ def _variables(source: FromAnsible) -> tuple[str, ...]:
     return (*variables_of(source), *VARIABLES)
 
 
-def source_of(hosts: AnsibleHosts, chosen: Chosen, where: str) -> tuple[FromAnsible, tuple[str, ...]]:
-    """Where racks and zones are to be found, and the guesses."""
+def source_of(
+    hosts: AnsibleHosts, chosen: Chosen, where: str, *, is_filled: bool = True
+) -> tuple[FromAnsible, tuple[str, ...]]:
+    """Where names, racks and zones are to be found, and the guesses. ``is_filled``: Ansible has filled what it can fill."""
     keys: dict[str, Any] = {}
     notes: list[str] = []
+    if variable := next((name for name in _NAMES if _names_nodes(hosts, chosen, name, is_filled=is_filled)), ""):
+        keys["name"] = variable
+        notes.append(f"name: host variable `{variable}`")
     for what in _PLACES:
         groups = [
             name
@@ -91,23 +100,37 @@ def source_of(hosts: AnsibleHosts, chosen: Chosen, where: str) -> tuple[FromAnsi
     return FromAnsible.model_validate({"path": where, **keys}), tuple(notes)
 
 
+def _names_nodes(hosts: AnsibleHosts, chosen: Chosen, variable: str, *, is_filled: bool) -> bool:
+    """Whether the variable gives nodes other names than their hosts', each another one, as Kubernetes accepts them."""
+    templates = hosts.templates(chosen.nodes, [variable])
+    if not is_filled and templates:
+        return True
+    values = {host: hosts.value(host, variable) for host in chosen.nodes}
+    called = [host if value is None or value == "" else value for host, value in values.items()]
+    if called == [*values] or any(values[host] is None for host in templates):
+        return False
+    return all(isinstance(name, str) and is_node_name(name) for name in called) and len({*called}) == len(called)
+
+
 def from_ansible(
     hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, guesses: Iterable[str], here: str
 ) -> Guessed:
     """``here``: the folder that relative paths of keys begin at, as in Ansible. Raises ``InputError``."""
-    refuse(node_name_problems(chosen.nodes, hosts.where))
+    called = nodes_by_host(hosts, source, chosen.nodes, AnsibleReading(hosts.where))
+    refuse(node_name_problems(called.values(), hosts.where))
     refuse([*hosts.unfilled(chosen.nodes, _variables(source)), *hosts.unfilled(chosen.bastions, _OF_BASTION)])
     notes = list(guesses)
     found = found_nodes(hosts, source, chosen.nodes)
-    found = placed(replace(found, nodes=tuple(_by_old_names(hosts, node) for node in found.nodes)), notes)
-    ways = {node.name: _way(hosts, node, here) for node in found.nodes}
+    named = zip(chosen.nodes, found.nodes, strict=True)
+    found = placed(replace(found, nodes=tuple(_by_old_names(hosts, host, node) for host, node in named)), notes)
+    ways = {node.name: _way(hosts, host, node, here) for host, node in zip(chosen.nodes, found.nodes, strict=True)}
     nodes = tuple(replace(node, user=ways[node.name].user, port=ways[node.name].port) for node in found.nodes)
     through = _bastion(hosts, chosen, ways, here, notes)
     bastions: dict[str, SshLines] = {host: lines for way in ways.values() for host, lines in way.bastions if lines}
     if through is not None:
         ways = {name: replace(way, lines=(*way.lines, ("ProxyJump", through.via))) for name, way in ways.items()}
         bastions |= {through.host: through.way.lines} if through.way.lines else {}
-    if numbers := addresses_among(chosen.nodes):
+    if numbers := addresses_among(called.values()):
         notes.append(
             f"names: addresses, for {counted(len(numbers), 'node')}; the API server may know them by host names"
         )
@@ -158,24 +181,25 @@ class _Through:
     way: _Way
 
 
-def _by_old_names(hosts: AnsibleHosts, node: FoundNode) -> FoundNode:
+def _by_old_names(hosts: AnsibleHosts, host: str, node: FoundNode) -> FoundNode:
     """``ansible_ssh_host`` and its kind count where the new name is not set."""
-    old = {key: hosts.value(node.name, name) for key, name in _OLD_NAMES.items()}
+    old = {key: hosts.value(host, name) for key, name in _OLD_NAMES.items()}
+    is_old = old["address"] is not None and hosts.value(host, "ansible_host") is None
     return replace(
         node,
-        address=node.address if node.address is not None else old["address"],
+        address=old["address"] if is_old else node.address,
         user=node.user if node.user is not None else old["user"],
         port=node.port if node.port is not None else port_number(old["port"]),
     )
 
 
-def _way(hosts: AnsibleHosts, node: FoundNode, here: str) -> _Way:
+def _way(hosts: AnsibleHosts, host: str, node: FoundNode, here: str) -> _Way:
     """As ssh reads Ansible's command line: the first value of an option counts."""
     given: list[tuple[str, str]] = []
     dropped: list[str] = []
     of_command = ""
     for name in _ARGUMENTS:
-        value = hosts.value(node.name, name)
+        value = hosts.value(host, name)
         try:
             arguments = read_arguments(shlex.split(value) if isinstance(value, str) else ())
         except ValueError:
@@ -186,7 +210,7 @@ def _way(hosts: AnsibleHosts, node: FoundNode, here: str) -> _Way:
         if arguments.first("ProxyCommand") and not of_command:
             of_command = name
         if name == _ARGUMENTS[0]:
-            given += _key(hosts, node.name, here)
+            given += _key(hosts, host, here)
     first = dict(reversed(given))
     lines: list[tuple[str, str]] = [
         ("IdentityFile", value) for name, value in dict.fromkeys(given) if name == "IdentityFile"
@@ -206,7 +230,7 @@ def _way(hosts: AnsibleHosts, node: FoundNode, here: str) -> _Way:
         node.user if node.user is not None else user,
         node.port if node.port is not None else port,
         tuple((name, _quoted(value)) for name, value in lines),
-        tuple((host, tuple((name, _quoted(value)) for name, value in each)) for host, each in bastions),
+        tuple((via, tuple((name, _quoted(value)) for name, value in each)) for via, each in bastions),
         tuple(dict.fromkeys(dropped)),
         of_command if jump is None and command.lower() != "none" else "",
     )
@@ -233,9 +257,9 @@ def _bastion(
         notes.append(f"no ProxyJump: it is not known which of {some(chosen.bastions)} leads to which nodes")
         return None
     name = chosen.bastions[0]
-    host = _by_old_names(hosts, FoundNode(name, *(hosts.value(name, key) for key in ("ansible_host",))))
+    host = _by_old_names(hosts, name, FoundNode(name, *(hosts.value(name, key) for key in ("ansible_host",))))
     user = hosts.value(name, "ansible_user")
-    way = _way(hosts, replace(host, user=user if user is not None else host.user), here)
+    way = _way(hosts, name, replace(host, user=user if user is not None else host.user), here)
     port = hosts.value(name, "ansible_port")
     via = hop_text(str(host.address or name), str(way.user or ""), str(port or way.port or ""))
     notes.append(f"ProxyJump: {printable(via, 80)}, the only host of a group of bastions")
@@ -243,7 +267,7 @@ def _bastion(
 
 
 def _dropped(hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, ways: Sequence[_Way]) -> Iterator[str]:
-    used = {*_variables(source), *_VERSIONS, "ansible_become"}
+    used = {*_variables(source), *_VERSIONS, "ansible_become", "ansible_shell_type"}
     names = Counter(name for host in chosen.nodes for name in hosts.variables(host))
     passwords = sorted(_PASSWORDS & names.keys())
     if passwords:
@@ -256,9 +280,12 @@ def _dropped(hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, ways: Seq
     users = {str(value) for host in chosen.nodes if (value := hosts.value(host, "ansible_become_user")) is not None}
     if users - {"root"}:
         yield f"dropped ansible_become_user {printable(', '.join(sorted(users - {'root'})), 80)}: rollout becomes root"
-    options = sorted({option for way in ways for option in way.dropped})
-    if options:
-        yield f"dropped options of ssh: {printable(', '.join(options), 200)} (host keys are always verified)"
+    options = {option for way in ways for option in way.dropped}
+    files = {option for option in options if option.startswith("-F")}
+    if files:
+        yield f"dropped {printable(', '.join(sorted(files)), 200)}: if the nodes need that file, name it with `ssh_config` in rollout.toml"
+    if options := options - files:
+        yield f"dropped options of ssh: {printable(', '.join(sorted(options)), 200)} (host keys are always verified)"
     for name, count in sorted(Counter(way.command for way in ways if way.command).items()):
         yield f"dropped the ProxyCommand of {name}, for {counted(count, 'host')}: it may contain a password; write it into the ssh_config in use"
     rest = sorted(names.keys() - used - _PASSWORDS)

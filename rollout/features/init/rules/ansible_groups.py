@@ -1,6 +1,7 @@
 """Which hosts of an Ansible inventory are nodes, by the names that installers of Kubernetes give to groups.
 
-Those of kubespray (of now and before 2.17), k3s-ansible, rke2-ansible, lablabs' RKE2 role and kubeadm's playbooks.
+Those of kubespray (of now and before 2.17), k3s-ansible, rke2-ansible, lablabs' RKE2 role, kubeadm's playbooks, kubeasz,
+OpenShift 3, k0s-ansible and the MicroK8s role.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ _WORDS: Mapping[GroupRole, str] = {
     GroupRole.REFLECTOR: "calico-rr",
 }
 _ROLES = {word: role for role, words in _WORDS.items() for word in words.split()}
-_INSTALLER = re.compile(r"(?:kubernetes|kubeadm|kube|k8s|k3s|rke2|rke)")
+_INSTALLER = re.compile(r"(?:kubernetes|kubeadm|kube|microk8s|k8s|k3s|k0s|rke2|rke)")
+_BEHIND = re.compile(rf"(?:^|.*-){_INSTALLER.pattern}-?(?=[a-z])")
+"""What stands before it may be an environment or the prefix of a cloud's inventory: ``tag_role_k8s_master``."""
+_NOT = re.compile(r"(?:^|-)(?:non?|not|without)-")
+_MORE = re.compile(r"^(?:initial|init|first|additional|secondary|new)-")
 _ENDS = re.compile(r"(?:-(?:nodes?|hosts?|members?|servers?))$")
 
 
@@ -48,9 +53,11 @@ def role_of_group(name: str) -> GroupRole | None:
     word = name.lower().replace("_", "-")
     if _INSTALLER.fullmatch(word):
         return GroupRole.CLUSTER
-    prefix = _INSTALLER.match(word)
-    bare = word[prefix.end() :].lstrip("-") if prefix else word
-    if prefix and bare in _SERVERS:
+    if _NOT.search(word):
+        return None
+    prefix = _BEHIND.match(word)
+    bare = _MORE.sub("", word[prefix.end() :] if prefix else word)
+    if prefix and (bare in _SERVERS or (bare == "ha" and prefix[0].endswith("microk8s-"))):
         return GroupRole.CONTROL_PLANE
     for each in (bare, bare.removesuffix("s"), _ENDS.sub("", bare), _ENDS.sub("", bare).removesuffix("s")):
         if each in _ROLES:
@@ -84,10 +91,17 @@ def chosen(hosts: AnsibleHosts) -> Chosen:
     others = (of[GroupRole.BASTION] | of[GroupRole.REFLECTOR]) - workers
     inside = (workers | of[GroupRole.CLUSTER] if workers or of[GroupRole.CLUSTER] else {*every}) - others
     by_other_means = {host for host in inside if _connection(hosts, host) not in SSH}
-    nodes = tuple(host for host in every if host in inside and host not in by_other_means)
+    windows = {host for host in inside - by_other_means if hosts.value(host, "ansible_shell_type") in _WINDOWS}
+    nodes = tuple(host for host in every if host in inside - by_other_means - windows)
     bastions = tuple(host for host in every if host in of[GroupRole.BASTION] and _connection(hosts, host) in SSH)
-    left = _left_out(hosts, of, {*every} - {*nodes}, by_other_means)
+    left = [*_left_out(hosts, of, {*every} - {*nodes}, by_other_means, windows)]
+    if nodes and not (workers or of[GroupRole.CLUSTER]):
+        left.append("no group has a name that installers of Kubernetes use: hosts that SSH reaches are nodes")
     return Chosen(nodes, bastions, roles, tuple(left))
+
+
+_WINDOWS = ("powershell", "cmd", "ansible.builtin.powershell", "ansible.builtin.cmd")
+"""Values of ``ansible_shell_type``. The agent is a program for a POSIX shell."""
 
 
 def _connection(hosts: AnsibleHosts, host: str) -> str:
@@ -95,11 +109,16 @@ def _connection(hosts: AnsibleHosts, host: str) -> str:
 
 
 def _left_out(
-    hosts: AnsibleHosts, of: Mapping[GroupRole, Set[str]], out: Set[str], by_other_means: Set[str]
+    hosts: AnsibleHosts,
+    of: Mapping[GroupRole, Set[str]],
+    out: Set[str],
+    by_other_means: Set[str],
+    windows: Set[str],
 ) -> Iterator[str]:
     rest = set(out)
     reasons: tuple[tuple[str, Iterable[str]], ...] = (
         ("not reached by SSH", by_other_means),
+        ("Windows", windows),
         ("bastion", of[GroupRole.BASTION]),
         ("calico_rr, a route reflector", of[GroupRole.REFLECTOR]),
         ("etcd without a kubelet", of[GroupRole.ETCD]),

@@ -71,7 +71,7 @@ def read_arguments(words: Sequence[str]) -> SshArguments:
             else:
                 dropped.append(option[1])
         else:
-            dropped.append(f"-{letter}")
+            dropped.append(f"-F {value}" if letter == "F" else f"-{letter}")
     return SshArguments(tuple(lines), tuple(dict.fromkeys(dropped)), tuple(rest), stdio)
 
 

@@ -1,7 +1,8 @@
 """A list of nodes as people have it: a name or nodeset a line, or a table with columns, as a spreadsheet writes it.
 
-A table has commas, semicolons or tabs between its columns, and as a rule a first line with their names. Without that line a
-column is understood if each of its values shows what it is; otherwise it is refused with its place.
+A table has commas, semicolons, tabs or blanks between its columns, as the output of ``kubectl get nodes`` and ``/etc/hosts`` have,
+and as a rule a first line with their names. Without that line a column is understood if each of its values shows what it is;
+otherwise it is refused with its place.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from rollout.features.init.rules.ansible_groups import LABELS, GroupRole, role_o
 from rollout.features.init.rules.guesses import Guessed, placed, some
 
 _COLUMNS = {
-    "name": "name node hostname host node-name nodename host-name inventory-hostname server machine vm fqdn",
-    "address": "address ip ipaddress ip-address ipv4 ipv6 addr ansible-host primary-ip primary-ip4 internal-ip mgmt-ip",
+    "name": "name node hostname host node-name nodename host-name inventory-hostname server machine vm fqdn private-dns-name",
+    "address": "address ip ipaddress ip-address ipv4 ipv6 addr ansible-host primary-ip primary-ip4 internal-ip mgmt-ip private-ip private-ip-address",
     "rack": "rack rack-name cabinet",
     "zone": "zone availability-zone az",
     "region": "region site datacenter data-center dc location",
@@ -38,7 +39,9 @@ _KNOWN = f"the columns are {', '.join(_COLUMNS)}"
 _WHOLE = re.compile(r"^(\s*)#.*")
 _COMMENT = re.compile(r"""^((?:"[^"]*"|[^"])*?)(?:(?<=\s)|^)#.*""")
 """Behind a blank, outside of quotes."""
-_WORKER = frozenset({"", "none", "-"})
+_WORKER = frozenset({"", "none", "<none>", "-"})
+_SEPARATOR = re.compile(r"\ufeff?\"?sep=.\"?")
+"""The first line of a table for Excel."""
 
 
 @dataclass(slots=True)
@@ -91,7 +94,8 @@ def read_names(text: str, file: str) -> Guessed:
 
     Raises ``InputError`` with the place of each mistake.
     """
-    rows, names = [*_rows(text, _WHOLE)], [*_rows(text, _COMMENT)]
+    lines = _with_tabs(text.splitlines())
+    rows, names = [*_rows(lines, _WHOLE)], [*_rows(lines, _COMMENT)]
     reading = _Reading(file)
     has_columns = any(len(row.cells) > 1 for row in names) or any(
         len(row.cells) > 1 and _is_head(row) for row in rows[:1]
@@ -144,10 +148,23 @@ def _guessed(reading: _Reading, kinds: Mapping[int, str], told: list[str]) -> Gu
 # Lines.
 
 
-def _rows(text: str, comment: re.Pattern[str]) -> Iterator[_Row]:
-    for number, whole in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        line = comment.sub(r"\1", whole, count=1).rstrip()
-        if line.strip(" \t,;"):
+def _with_tabs(lines: list[str]) -> list[str]:
+    """A tab at the begin of the blanks between columns, if every line has as many: two blanks or more, else any."""
+    bare = [_COMMENT.sub(r"\1", line, count=1).rstrip() for line in lines]
+    filled = [line for line in bare if line.strip()]
+    if any(sign in line for line in filled for sign in ",;\t["):
+        return lines
+    for between in (r"(?<=\S) (?= +\S)", r"(?<=\S) (?= *\S)"):
+        counts = {len(re.findall(between, line)) for line in filled}
+        if len(counts) == 1 and 0 not in counts:
+            return [re.sub(between, "\t", line) for line in bare]
+    return lines
+
+
+def _rows(lines: list[str], comment: re.Pattern[str]) -> Iterator[_Row]:
+    for number, whole in enumerate(lines, 1):
+        line = comment.sub(r"\1", whole.removeprefix("\ufeff"), count=1).rstrip()
+        if line.strip(" \t,;") and not (number == 1 and _SEPARATOR.fullmatch(line)):
             yield _Row(_cells(line), number, line)
 
 
@@ -173,17 +190,21 @@ def _plain_row(row: _Row, reading: _Reading) -> None:
         reading.problems += node_name_problems([row.cells[0]], place=place)
         return
     try:
-        for name in expand(row.cells[0]):
+        for name in expand(row.cells[0].removeprefix(_OF_KUBECTL)):
             reading.add(FoundNode(name), set(), place)
     except NodesetError as error:
         reading.problems += [Problem(flaw.reference, flaw.message, place, flaw.hint) for flaw in error.flaws]
+
+
+_OF_KUBECTL = "node/"
+"""As ``kubectl get nodes -o name`` prints names."""
 
 
 # Columns.
 
 
 def _word(cell: str) -> str:
-    return re.sub(r"[\s_]+", "-", cell.strip().lower())
+    return re.sub(r"[\s_]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cell.strip()).lower())
 
 
 def _is_head(row: _Row) -> bool:
@@ -216,7 +237,9 @@ def _kinds(rows: list[_Row], reading: _Reading, told: list[str]) -> tuple[Mappin
 
 def _kinds_by_values(rows: list[_Row], reading: _Reading) -> Mapping[int, str]:
     kinds: dict[int, str] = {0: "name"}
-    for index in range(1, max(len(row.cells) for row in rows)):
+    if all(_is_address(row.cells[0]) and len(row.cells) > 1 and not _shows(row.cells[1]) for row in rows):
+        kinds = {0: "address", 1: "name"}  # as in /etc/hosts
+    for index in range(len(kinds), max(len(row.cells) for row in rows)):
         values = [(row, row.cells[index]) for row in rows if index < len(row.cells) and row.cells[index]]
         shown = {_shows(value) for _, value in values}
         kind = shown.pop() if len(shown) == 1 else ""
@@ -278,7 +301,7 @@ def _table_row(row: _Row, kinds: Mapping[int, str], width: int, reading: _Readin
             roles = _roles_of(cell, place, reading)
         elif cell:
             values[kind] = _value(kind, cell, place, reading)
-    name, index = cells["name"]
+    name, index = cells["name"][0].removeprefix(_OF_KUBECTL), cells["name"][1]
     place = row.place(reading.file, index)
     if not name:
         reading.note("bad-table", "the line has no name", place)

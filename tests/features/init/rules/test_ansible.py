@@ -36,13 +36,13 @@ def names(found: Guessed) -> list[str]:
 @pytest.mark.parametrize(
     ("groups", "role"),
     [
-        ("kube_control_plane kube-master kube-controlplane masters RKE2_CONTROLLERS rke2_servers k3s_server control-plane-nodes", GroupRole.CONTROL_PLANE),
-        ("kube_node kube-node workers agent rke2_agents k8s_workers kube_nodes", GroupRole.WORKER),
+        ("kube_control_plane kube-master kube-controlplane masters RKE2_CONTROLLERS rke2_servers k3s_server control-plane-nodes additional_master initial_controller new_masters microk8s_HA tag_role_k8s_master prod-k3s-servers", GroupRole.CONTROL_PLANE),
+        ("kube_node kube-node workers agent rke2_agents k8s_workers kube_nodes new_nodes microk8s_WORKERS tag_role_k8s_worker k0s-workers", GroupRole.WORKER),
         ("k8s_cluster k8s-cluster k3s_cluster rke2_cluster kubernetes", GroupRole.CLUSTER),
         ("etcd kube_etcd etcd_nodes", GroupRole.ETCD),
         ("bastion bastions jump_hosts", GroupRole.BASTION),
         ("calico_rr calico-rr", GroupRole.REFLECTOR),
-        ("gpu rack_a servers lb monitoring kube_ingress", None),
+        ("gpu rack_a servers lb monitoring kube_ingress db_master mysql_node proxmox_nodes other_nodes non_k8s_nodes not-kube-nodes ha kube_ha", None),
     ],
 )  # fmt: skip
 def test_groups_have_the_roles_of_their_names(groups: str, role: GroupRole | None) -> None:
@@ -89,7 +89,74 @@ def test_without_a_group_of_kubernetes_every_host_is_a_node_but_bastions_and_wha
     hosts = {"localhost": {"ansible_connection": "local"}, "w1": {"ansible_connection": "winrm"}}
     found = guessed(printed({"servers": ["a", "localhost", "w1"], "bastion": ["jump"]}, hosts))
     assert names(found) == ["a"]
-    assert found.told == ("left out 2 hosts, not reached by SSH: localhost,w1", "left out 1 host, bastion: jump")
+    assert found.told == (
+        "left out 2 hosts, not reached by SSH: localhost,w1",
+        "left out 1 host, bastion: jump",
+        "no group has a name that installers of Kubernetes use: hosts that SSH reaches are nodes",
+    )
+
+
+def test_a_windows_host_is_left_out_also_if_ssh_reaches_it() -> None:
+    hosts: dict[str, dict[str, object]] = {
+        "w1": {"ansible_connection": "ssh", "ansible_shell_type": "powershell"},
+        "w2": {"ansible_shell_type": {}},
+    }
+    found = guessed(printed({"kube_node": ["n1", "w1", "w2"]}, hosts))
+    assert (names(found), found.told) == (["n1", "w2"], ("left out 1 host, Windows: w1",))
+
+
+@pytest.mark.parametrize(
+    ("groups", "why"),
+    [
+        ({"kube_node": ["n1"]}, "left out 1 host, not reached by SSH: n1"),
+        ({"kube_node": ["n1"], "bastion": ["j"]}, "not reached by SSH: n1; left out 1 host, bastion: j"),
+        ({}, "it has no hosts"),
+    ],
+)
+def test_an_inventory_without_a_node_is_refused_with_what_was_left_out(
+    groups: Mapping[str, Sequence[str]], why: str
+) -> None:
+    with pytest.raises(InputError, match=rf"hosts: no host of it is a node: .*{why} \[no-nodes\]"):
+        guessed(printed(groups, {"n1": {"ansible_connection": "local"}}))
+
+
+@pytest.mark.parametrize("variable", ["node_name", "k8s_nodename", "kube_override_hostname"])
+def test_a_node_has_the_name_that_an_installer_gives_it(variable: str) -> None:
+    hosts: dict[str, dict[str, object]] = {
+        "192.0.2.7": {variable: "master-01", "ansible_ssh_common_args": "-J jump"},
+        "Host_2": {variable: "worker-01", "ansible_ssh_host": "192.0.2.8", "rack": "r1"},
+        "n3": {"ansible_host": "192.0.2.9", variable: ""},
+    }
+    found = guessed(printed({"kube_master": ["192.0.2.7"], "kube_node": ["Host_2", "n3"]}, hosts))
+    addresses = {node.name: node.address for node in found.found.nodes}
+    assert addresses == {"master-01": "192.0.2.7", "worker-01": "192.0.2.8", "n3": "192.0.2.9"}
+    assert found.found.groups == {"kube_master": ["master-01"], "kube_node": ["worker-01", "n3"]}
+    assert found.ways == {"master-01": (("ProxyJump", "jump"),)}
+    assert f"name: host variable `{variable}`" in found.notes
+    assert ssh_config_text(found).endswith("Host 192.0.2.7\n    ProxyJump jump\n")
+
+
+@pytest.mark.parametrize("values", [("a", "a"), ("n2", ""), ("Node 1", "b"), (7, "b"), ({}, "b"), ("n1", "n2")])
+def test_a_variable_that_does_not_name_each_node_is_not_taken(values: tuple[object, object]) -> None:
+    hosts = {name: {"node_name": value} for name, value in zip(("n1", "n2"), values, strict=True)}
+    assert names(guessed(printed({"kube_node": ["n1", "n2"]}, hosts))) == ["n1", "n2"]
+
+
+def test_a_name_that_is_a_template_is_asked_of_ansible() -> None:
+    hosts = {name: {"kube_override_hostname": "{{ x }}"} for name in ("n1", "n2")}
+    text = printed({"kube_node": [*hosts]}, hosts)
+    filled = {name: {"kube_override_hostname": f"{name}.example.net"} for name in hosts}
+    assert names(guessed(text, filled)) == ["n1.example.net", "n2.example.net"]
+    assert names(guessed(text, {"n1": filled["n1"]})) == ["n1", "n2"]
+    assert names(guessed(text, {})) == ["n1", "n2"]
+
+
+def test_a_file_of_ssh_is_told_by_its_name() -> None:
+    told = of_ssh(ansible_ssh_common_args="-F ./ssh.cfg -C").told
+    assert told[:2] == (
+        "dropped -F ./ssh.cfg: if the nodes need that file, name it with `ssh_config` in rollout.toml",
+        "dropped options of ssh: -C (host keys are always verified)",
+    )
 
 
 def test_a_host_that_no_node_can_be_called_is_refused_with_the_name_that_was_meant() -> None:
@@ -303,7 +370,7 @@ def test_templates_are_asked_of_ansible_and_never_taken_as_text() -> None:
 @pytest.mark.parametrize(
     ("hosts", "told"),
     [
-        ({}, "hosts: there are no nodes in it [no-nodes]"),
+        ({}, "hosts: no host of it is a node: it has no hosts [no-nodes]"),
         ({"n1": {"ansible_port": "abc"}}, "hosts: n1: `port` must be a whole number, not text [wrong-type]"),
     ],
 )

@@ -33,6 +33,33 @@ def test_columns_by_their_names(lines: tuple[str, ...]) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("NAME   STATUS   ROLES           AGE   INTERNAL-IP   OS-IMAGE",
+         "n1     Ready    control-plane   5d    10.0.0.1      Ubuntu 22.04.1 LTS",
+         "n2     Ready    <none>          5d    10.0.0.2      Ubuntu 22.04.1 LTS"),
+        ("sep=;", "PrivateDnsName;PrivateIpAddress;Role", "n1;10.0.0.1;master", "n2;10.0.0.2;"),
+        ("name ip roles", "# the first", "n1 10.0.0.1 master  # old", "n2 10.0.0.2 node"),
+        ("NAME,INTERNAL_IP,ROLE", "node/n1,10.0.0.1,master", "node/n2,10.0.0.2,none"),
+    ],
+)  # fmt: skip
+def test_tables_that_tools_print(lines: tuple[str, ...]) -> None:
+    found = read(*lines)
+    assert {node.name: node.address for node in found.found.nodes} == {"n1": "10.0.0.1", "n2": "10.0.0.2"}
+    assert found.found.groups == {"control-plane": ["n1"]}
+
+
+@pytest.mark.parametrize("sign", [" ", "\t", "    "])
+def test_names_behind_their_addresses_are_those_of_etc_hosts(sign: str) -> None:
+    found = read(f"10.0.0.1{sign}n1", "", f"10.0.0.20{sign}n2")
+    assert {node.name: node.address for node in found.found.nodes} == {"n1": "10.0.0.1", "n2": "10.0.0.20"}
+
+
+def test_names_as_kubectl_prints_them() -> None:
+    assert [node.name for node in read("node/n1", "node/n2").found.nodes] == ["n1", "n2"]
+
+
 def test_columns_by_their_values() -> None:
     assert inventory("n1,10.0.0.1,rack-1,worker,disk=nvme", "n2,10.0.0.2,rack-2,control-plane,disk=hdd") == (
         '  "n1": {address: "10.0.0.1", labels: {"disk": "nvme"}}\n  "n2": {address: "10.0.0.2", labels: {"disk": "hdd"}}\n'
