@@ -31,7 +31,10 @@ class StateBuilder:
     """See the module. ``nodes`` is read-only for callers: all writes go through ``put``."""
 
     def __init__(self, state: RunState, *, replays: bool = False) -> None:
-        """``replays``: only the next state is wanted, so questions to nodes are not made. Most of a replay's steps ask one."""
+        """``replays``: only the next state is wanted, so questions to nodes and gates are not made.
+
+        Most of a replay's steps ask a node, and a gate is asked with the names of all.
+        """
         self.state = state
         self.replays = replays
         self.now = state.now
@@ -213,6 +216,8 @@ def did_not_restart(builder: StateBuilder, name: str) -> None:
 
 def open_wave(builder: StateBuilder) -> None:
     builder.set(gate_asked=True)
+    if builder.replays:
+        return
     wave, baselines = builder.state.wave, builder.state.baselines
     earlier = baselines.get(wave) or baselines.get(wave - 1, "")
     builder.commands.append(OpenWave(wave, builder.state.order.waves[wave].nodes, earlier, _changed(builder)))
@@ -221,6 +226,8 @@ def open_wave(builder: StateBuilder) -> None:
 def judge_wave(builder: StateBuilder) -> None:
     """Ask the wave gates; the control group is nodes that are not changed yet."""
     builder.set(gate_asked=True)
+    if builder.replays:
+        return
     wave, changed = builder.state.wave, _changed(builder)
     control = tuple(
         name for name, record in builder.nodes.items() if record.state is NodeState.PENDING and not record.cordoned

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from rollout.core.model.playbook import Limits, Share
@@ -9,6 +11,7 @@ from rollout.core.run.events import Answered, Ticked, Trigger
 from rollout.core.run.journal_codec import decode_order, encode_order
 from rollout.core.run.machine import as_journaled, is_closed, opening, replayed, step
 from rollout.core.run.state import Goal, NodeState, RunState, Verb
+from rollout.core.run.state_builder import StateBuilder, judge_wave, open_wave
 from rollout.core.run.transitions import IllegalMoveError
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before, leave_confirmed
@@ -74,3 +77,16 @@ def test_a_rollback_that_replays_its_journal_in_the_middle_continues_with_the_sa
     end = play.go_on()
     assert play.replay() == end
     assert {record.state for record in end.nodes.values()} == {NodeState.REVERTED}
+
+
+@pytest.mark.parametrize("question", [open_wave, judge_wave])
+def test_a_replay_has_the_state_after_a_question_to_gates_and_not_the_question(
+    question: Callable[[StateBuilder], None],
+) -> None:
+    """The question has the names of all nodes: a replay would make it at each round of each wave."""
+    state, _ = opening(make_order({"a": 3}), 1, 10.0)
+    asks, replays = StateBuilder(state), StateBuilder(state, replays=True)
+    question(asks)
+    question(replays)
+    assert len(asks.finish()[1]) == 1
+    assert replays.finish() == (asks.finish()[0], ())
