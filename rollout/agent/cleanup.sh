@@ -127,9 +127,9 @@ cleanup_withdraw() { # remove what finished transactions have outside $S
   cleanup_forget_guards
 }
 
-cleanup_flush_removed() { # every folder in which something of ours was removed, by this verb or by an earlier one: else a power cut restores it
+cleanup_flush_removed() { # [FILE] and every folder in which something of ours was removed, by this verb or by an earlier one: else a power cut restores it
   local name n f_paths entry
-  set -- "$SYSTEM" "${WANTED%/*}" "$S/tx" "$S" "${S%/*}"
+  set -- "$@" "$SYSTEM" "${WANTED%/*}" "$S/tx" "$S" "${S%/*}"
   for name in $r_all; do
     receipt_here "$name"
     set -- "$@" "$T" "$T/next"
@@ -144,19 +144,27 @@ cleanup_flush_removed() { # every folder in which something of ours was removed,
   done
   for entry in "$@"; do
     shift
-    case " $* " in *" $entry "*) ;; *) [ ! -d "$entry" ] || set -- "$@" "$entry" ;; esac
+    case " $* " in *" $entry "*) ;; *) [ ! -e "$entry" ] || set -- "$@" "$entry" ;; esac
   done
   durable_flush "$@"
 }
 
 cleanup_locked() {
+  local stored
   lock_fence
   cleanup_withdraw
   [ ! -e "$FORGOTTEN" ] || rm -rf "$FORGOTTEN"
-  drop "$S/touched.new"
-  if lock_write_token ended; then status_forget_voids; else say "say token-not-stored ${undurable:-it could not be written}"; fi # only a durable token refuses what was void
+  drop "$S/touched.new" "$S/void"
   cleanup_list_left
-  cleanup_flush_removed || cleanup_left "what was removed, after a power cut: $undurable"
+  lock_put_token ended
+  stored=$?
+  cleanup_flush_removed "$S/token" || { stored=1 && cleanup_left "what was removed, after a power cut: $undurable"; }
+  if [ "$stored" -ne 0 ]; then
+    lock_lose_token
+    say "say token-not-stored ${undurable:-it could not be written}"
+  elif status_forget_voids; then # only a durable token refuses what was void
+    durable_flush "$S" || cleanup_left "what was removed, after a power cut: $undurable"
+  fi
 }
 
 verb_cleanup() {

@@ -140,12 +140,18 @@ lock_read_token() {
   [ "$k_state" != lost ] || k_stored=0 k_state=ended
 }
 
-lock_write_token() { # STATE: in place, so that an emergency on a full disk is still fenced
-  k_counter=$counter k_run=$run k_state=$1 undurable=''
-  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && durable_flush "$S/token" "$S" "${S%/*}" && return
-  printf '%s %s lost\n' "$counter" "$run" 2>/dev/null 1<>"$S/token" # it fences, but the next caller of this run writes and syncs it again
+lock_write_token() { # STATE
+  lock_put_token "$1" && durable_flush "$S/token" "$S" "${S%/*}" && return
+  lock_lose_token
   return 1
 }
+
+lock_put_token() { # STATE: in place, so that an emergency on a full disk is still fenced; durable only after the caller's flush
+  k_counter=$counter k_run=$run k_state=$1 undurable=''
+  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token"
+}
+
+lock_lose_token() { printf '%s %s lost\n' "$counter" "$run" 2>/dev/null 1<>"$S/token"; } # it fences, but the next caller of this run writes and syncs it again
 
 lock_fence() { # the caller's token is at least the node's, and no other run has a claim
   lock_read_token

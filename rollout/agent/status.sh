@@ -12,10 +12,11 @@ status_claim_locked() {
 # A transaction that its run gave up here is a name, `void.COUNTER.TX`: an apply of it that comes at last is refused. A claim lays an empty
 # file for that: a rename needs no room, though the disk is full to its last inode.
 
-status_forget_voids() { # of older tokens, or of one that has ended: those are refused by themselves
+status_forget_voids() { # of older tokens, or of one that has ended: those are refused by themselves. False if there are none
   set +f
-  set -- "$S"/void.* "$S/void" "$S/voided"
+  set -- "$S"/void*
   set -f
+  [ -e "$1" ] || return
   drop "$@"
 }
 

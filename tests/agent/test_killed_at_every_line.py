@@ -55,12 +55,20 @@ def _confirmed(node: Node) -> None:
     assert node.confirm().outcome is Outcome.DONE
 
 
+def _voided(node: Node) -> None:
+    """Its transaction is confirmed, and another one of the run was given up."""
+    _confirmed(node)
+    command = agent_call.status(PROGRAM, tx="t9", claim=FIRST, void=True, sudo=False, deadline=60)
+    assert node.report("status", command).voided == "t9"
+
+
 SCENES = {
     "apply": Scene(_ready, agent_call.apply(KILLABLE, CHANGE, sudo=False, deadline=60)),
     "confirm": Scene(
         _armed, agent_call.confirm(KILLABLE, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60)
     ),
     "revert": Scene(_armed, agent_call.revert(KILLABLE, tx="t1", run="run-1", counter=1, sudo=False, deadline=60)),
+    "cleanup": Scene(_voided, agent_call.cleanup(KILLABLE, run="run-1", counter=1, sudo=False, deadline=60)),
     "forget": Scene(_confirmed, agent_call.forget(KILLABLE, run="run-1", counter=1, sudo=False, deadline=60)),
     "void": Scene(
         _ready,
@@ -92,6 +100,9 @@ def strike(base: Node, folder: Path, scene: str, count: int) -> None:
     answer = node.run(SCENES[scene].command, extra={"ROLLOUT_KILL_AT": str(count)})
     if not killed(answer):
         assert b"end " in answer.stdout, what  # a subshell died, or the path was shorter this time
+    if scene == "cleanup":
+        check_cleaned(node, what)
+        return
     if scene == "void":
         check_voided(node, what, said=b"voided t1" in answer.stdout)
         return
@@ -129,6 +140,16 @@ def check_voided(node: Node, what: str, *, said: bool) -> None:
     assert b"voided t1\n" in again.stdout, (what, again)
     assert node.apply(CHANGE).reference == "voided", what
     assert (node.files(), node.receipt(), node.strays()) == (OLD, {}, []), what
+
+
+def check_cleaned(node: Node, what: str) -> None:
+    """What was given up stays refused at every moment: as void, or by the end of the token. A repeated cleanup removes all remains."""
+    assert node.apply(order("t9")).reference in ("voided", "ended-here"), what
+    report = node.cleanup()
+    assert (report.outcome, report.leftovers) == (Outcome.DONE, ()), (what, report)
+    assert node.apply(order("t9")).reference == "ended-here", what
+    assert not list(node.at("/var/lib/rollout").glob("void*")), what
+    assert (node.files(), node.strays()) == (NEW, []), what
 
 
 def check_forgotten(node: Node, what: str) -> None:
@@ -179,7 +200,9 @@ def test_a_void_that_was_told_outlasts_a_claim_that_is_killed_at_any_line(
     assert b"voided t1\n" in voided(node).stdout
     traced = node.copy(tmp_path / "traced")
     voided(traced, claim, KILLABLE, ROLLOUT_TRACE=str(tmp_path / "trace"))
-    telling = lines_of("status_claim_locked", "lock_write_token", "status_forget_voids", "drop", "status_make_void")
+    telling = lines_of(
+        "status_claim_locked", "lock_write_token", "lock_put_token", "status_forget_voids", "drop", "status_make_void"
+    )
     passed = enumerate((tmp_path / "trace").read_text().split(), start=1)
     counts = [count for count, line in passed if line in telling]
     assert len(counts) > (7 if claim == FIRST else 20)

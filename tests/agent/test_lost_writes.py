@@ -50,6 +50,32 @@ def test_a_lost_token_is_not_accepted(node: Node, verb: str) -> None:
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
 
 
+@pytest.mark.parametrize("name", ["*/rollout/token", "*/etc/systemd/system"])
+def test_a_cleanup_whose_sync_is_lost_says_so_and_the_next_one_writes_the_token_again(node: Node, name: str) -> None:
+    """Until the end of the token is on the disk, what was voided is refused by its own name."""
+    assert node.apply().healthy
+    assert node.confirm().outcome is Outcome.DONE
+    void = agent_call.status(node.program, tx="t9", claim=Claim(1, "run-1"), void=True, sudo=False, deadline=60)
+    assert node.report("status", void).voided == "t9"
+    lose(node, name)
+    asked = agent_call.cleanup(node.program, run="run-1", counter=1, sudo=False, deadline=60)
+    assert node.report("cleanup", asked).leftovers == ("what was removed, after a power cut: sync failed",)
+    assert node.at("/var/lib/rollout/token").read_text().split()[2] == "lost"
+    assert node.apply(order("t9")).reference == "voided"
+    assert node.report("cleanup", asked).leftovers == ()
+    assert node.at("/var/lib/rollout/token").read_text().split()[2] == "ended"
+    assert node.apply(order("t9")).reference == "ended-here"
+
+
+@pytest.mark.parametrize("voided", [True, False])
+def test_a_cleanup_forgets_what_was_voided_and_the_file_laid_for_it(node: Node, voided: bool) -> None:
+    claim = Claim(1, "run-1")
+    command = agent_call.status(node.program, tx="t9", claim=claim, void=voided, sudo=False, deadline=60)
+    assert node.report("status", command).voided == ("t9" if voided else "")
+    assert node.cleanup().leftovers == ()
+    assert not list(node.at("/var/lib/rollout").glob("void*"))
+
+
 def test_a_lost_void_is_not_said(node: Node) -> None:
     assert node.status(claim=Claim(1, "run-1")).outcome is Outcome.DONE
     lose(node, "*/lib/rollout")

@@ -19,15 +19,15 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)"),
 ]
 
-MOST = 78
-MOST_FORKS = 77
+MOST = 74
+MOST_FORKS = 74
 """For three files, one of them new in a new folder, a reload and a restart: a conversation with apply, confirm and cleanup."""
 
 
 def test_a_change_starts_few_programs(tmp_path: Path) -> None:
     found = dict(programs(tmp_path))
     assert found.pop(FORKED) <= MOST_FORKS, found
-    assert found["sync"] == 7, "six of the change and its cleanup, and one that shows that it takes names"
+    assert found["sync"] == 6, "five of the change and its cleanup, and one that shows that it takes names"
     assert sum(found.values()) <= MOST, found
 
 
