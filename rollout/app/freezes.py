@@ -31,4 +31,8 @@ def check_nodes_not_frozen(cluster: str, found: Mapping[str, NodeFreeze | None])
 
 def _error(cluster: str, why: str) -> StateError:
     hint = f"`rollout cluster unfreeze --cluster {cluster} --reason …` lifts it; a rollback passes it"
-    return StateError(FROZEN, f"nothing was touched: {cluster} is frozen: {why}", hint=hint)
+    return StateError(
+        FROZEN,
+        f"nothing was touched: {cluster} is {why if why.startswith('frozen by ') else f'frozen: {why}'}",
+        hint=hint,
+    )

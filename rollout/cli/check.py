@@ -65,8 +65,8 @@ class CheckDocument:
 )
 @click.option("--kubelet-config", multiple=True, metavar="FILE...", help="Check these kubelet configurations instead.")
 @click.option("--kubelet", default="", metavar="VERSION", help="The version of the kubelet that would read them.")
-@click.option("--config-dir", default="", metavar="DIR", help="The folder of its drop-ins.")
-@click.option("--flags", default="", metavar="'...'", help="Its other flags, as one text.")
+@click.option("--config-dir", default="", metavar="DIR", help="The kubelet's folder of drop-ins.")
+@click.option("--flags", default="", metavar="'...'", help="The kubelet's other flags, as one text.")
 @click.argument("files", nargs=-1, metavar="")
 @click.pass_context
 def check(

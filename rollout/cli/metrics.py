@@ -22,7 +22,7 @@ from rollout.core.presentation.metrics import metrics_text
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="Write them to this file, which is replaced at once; its name ends in .prom for node_exporter.",
+    help="Write the metrics to this file in one step; node_exporter needs a name that ends in .prom.",
 )
 @record_options
 def metrics(session: Session, file: Path | None) -> int:

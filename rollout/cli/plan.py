@@ -54,7 +54,7 @@ _context_option = click.option(
 @project_option("cluster")
 @click.option("--playbook", default="", help="Playbook to use instead of the inventory's.")
 @click.option(
-    "--set", "overrides", multiple=True, metavar="NAME=VALUE", help="Additional setting; overrides all others."
+    "--set", "overrides", multiple=True, metavar="NAME=VALUE", help="Set NAME=VALUE; it overrides all other values."
 )
 @limit_option
 @click.option("--snapshot", type=click.Path(path_type=Path), default=None, help="Plan from this file; no node is read.")

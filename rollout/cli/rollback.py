@@ -52,21 +52,23 @@ def _documents() -> Kinds:
 @click.option(
     "--emergency", "from_nodes", is_flag=True, help="Use only what the nodes report: revert their newest run."
 )
-@click.option("--every-run", is_flag=True, help="With --emergency: each node's newest transaction, of any run.")
+@click.option("--every-run", is_flag=True, help="With --emergency: revert each node's newest transaction, of any run.")
 @click.option("--until-done", is_flag=True, help="With --emergency: retry unreachable nodes until all are reverted.")
 @click.option(
     "--at-most", default="", metavar="TIME", help="With --until-done: stop retrying after this time, e.g. 2h."
 )
 @limit_option
 @click.option("--pace", type=click.FloatRange(0.1), default=None, help="Restarts per second (default: 30).")
-@click.option("--per-rack", type=PercentOption(), default=None, help="Share of a rack at once (default: 50%).")
+@click.option("--per-rack", type=PercentOption(), default=None, help="Largest share of a rack at once (default: 50%).")
 @click.option(
     "--per-zone",
     type=PercentOption(),
     default=None,
-    help="Share of a zone at once (default: 50% if there are several zones).",
+    help="Largest share of a zone at once (default: 50% if there are several zones).",
 )
-@click.option("--in-flight", type=click.IntRange(1, 2000), default=None, help="Nodes in flight at once (default: 200).")
+@click.option(
+    "--in-flight", type=click.IntRange(1, 2000), default=None, help="The most nodes in flight at once (default: 200)."
+)
 @click.option("--force", is_flag=True, help="Revert also where others changed files since; their bytes are kept.")
 @yes_option
 @reason_option

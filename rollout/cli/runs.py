@@ -82,7 +82,13 @@ def _resume_documents() -> Kinds:
     "--sequence", type=click.Path(path_type=Path), default=None, help="Apply the plans of several clusters in stages."
 )
 @click.option("--playbook", default="", help="With --cluster: the playbook.")
-@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="With --cluster: an additional setting.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="With --cluster: set NAME=VALUE; it overrides all other values.",
+)
 @limit_option
 @digest_option
 @yes_option

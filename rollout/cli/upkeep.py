@@ -65,7 +65,9 @@ def verify(session: Session, cluster: str, limit: str) -> int:
 @cluster_option
 @limit_option
 @click.option(
-    "--force", is_flag=True, help="Also if the controller may still be alive elsewhere: the nodes then refuse it."
+    "--force",
+    is_flag=True,
+    help="Unlock even if the controller may still be alive elsewhere: the nodes then refuse it.",
 )
 @yes_option
 @reason_option

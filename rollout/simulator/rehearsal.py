@@ -19,6 +19,7 @@ from rollout.core.run.capacity import burst
 from rollout.core.run.events import Event
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Order, Phase, RunState
+from rollout.core.text.terminal import counted
 from rollout.errors import StateError
 from rollout.simulator.controller import EPOCH, Controller, Surroundings
 from rollout.simulator.faults import World, set_up
@@ -161,7 +162,7 @@ class Teller(Observer):
         waves = after.order.waves
         begins = before.phase is Phase.OPENING and after.phase is Phase.RUNNING and after.reached == 0
         if (begins or after.reached > before.reached) and after.reached < len(waves):
-            tell(f"wave {waves[after.reached].name} begins, {len(waves[after.reached].nodes):,} nodes")
+            tell(f"wave {waves[after.reached].name} begins, {counted(len(waves[after.reached].nodes), 'node')}")
         if after.paused is not None and before.paused is None:
             tell(f"waits: {after.paused.reason}; the rehearsal continues it")
         if after.closed is not None and before.closed is None:

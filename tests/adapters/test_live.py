@@ -56,7 +56,7 @@ def test_a_frame_shows_the_run_its_progress_and_its_duration() -> None:
     assert re.search(r"time +75 s so far, about \d+ min( \d0 s)? left", text)
     assert re.search(r"▶ canary +2 ▒{30} 2 applying", text)
     assert re.search(r"  rest +38 ·{30} 38 pending", text)
-    assert re.search(r"waits for +2 nodes of 2 racks: 2 applying", text)
+    assert re.search(r"waits for +2 nodes of 2 racks: applying", text)
     assert re.search(r"budgets +wave 'canary' 0 of 1 · ", text)
 
 

@@ -103,7 +103,7 @@ def test_a_repeated_rollback_claims_and_reverts_only_what_is_left() -> None:
         before = after
     lines = out.getvalue().splitlines()
     assert "claimed 1 node of test as r1, token 2" in lines
-    assert "reverting 1 node, 30 a second" in lines
+    assert "reverting 1 node, at most 30 nodes/s" in lines
 
 
 def test_the_rehearsal_is_reported_once() -> None:
@@ -117,9 +117,9 @@ def test_the_rehearsal_is_reported_once() -> None:
 
 def test_a_pause_and_its_end_are_reported() -> None:
     game = after(play(), applying, lambda at: PauseAsked(at, "ann@ops", "lunch", 1))
-    assert "paused by ann@ops (lunch): `rollout continue r1` continues it; 2 nodes of 2 racks: 2 applying" in told(game)
+    assert "paused by ann@ops (lunch): `rollout continue r1` continues it; 2 nodes of 2 racks: applying" in told(game)
     game.feed(ContinueAsked(game.now, "ann@ops", "", 2))
-    assert told(game)[-1] == "continues"
+    assert told(game)[-1] == "the run continues"
 
 
 def test_a_hold_prints_how_to_promote() -> None:

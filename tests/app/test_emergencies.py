@@ -168,7 +168,7 @@ def test_a_run_on_the_canary_alone_is_the_newest_with_a_warning_about_the_run_on
     made = found(RunsToRevert(), reports(*HONEST, said(NODES[5], "r4", "r3", state=state)))
     assert made.picked == ("r4",)
     assert "newest run on the nodes: run r4 on 1 node;" in told(made)
-    assert "WARNING: more nodes hold run r3 on 5 nodes, which is not reverted." in told(made)
+    assert "WARNING: run r3 on 5 nodes has more nodes than the newest run" in told(made)
     assert "If r3 caused the failure: rollout rollback r3 --cluster rno --emergency" in told(made)
 
 

@@ -374,7 +374,7 @@ def test_later_rollbacks_of_a_run_are_known_with_their_nodes(site: Site) -> None
     assert {run: sorted(names) for run, names in since.items()} == {"r2": ["n1"], "r3": ["n2", "n3"]}
     assert list(since) == ["r2", "r3"]
     assert rolled_back_since(site.journal, "r2") == {}
-    assert next(iter(since_lines(since))) == "  since then run r2 rolled it back on 1 node n1"
+    assert next(iter(since_lines(since))) == "  since then run r2 rolled it back on 1 node (n1)"
 
 
 def ordered(site: Site, run: str) -> set[str]:

@@ -172,7 +172,7 @@ def test_the_run_shows_what_a_rollback_of_another_version_reverted(
     journal.begin(replace(back, order=order))
     journal.append(LATER, ["{}"], replace(run_summary(PLAY.state), reverted=reverted))
     said = told(capsys, "status", RUN)
-    line = f"  since then run {LATER} rolled it back on 2 nodes tess-node-[0001-0002]"
+    line = f"  since then run {LATER} rolled it back on 2 nodes (tess-node-[0001-0002])"
     assert (line in said) == bool(reverted)
     assert f"  later: rollback {LATER} on rno by ann@ops\n" in said
     assert told(capsys, "status", LATER).startswith(f"rollback {LATER} on rno: halted")

@@ -72,8 +72,8 @@ def test_a_run_names_the_runs_that_rolled_it_back(state: str, capsys: pytest.Cap
         "  changes: settings not recorded",
         "  nodes: 3 of 3 confirmed, took 89 s",
         "  reason: OPS-1",
-        "  rolled back by run r2 on 1 node a-1",
-        "  rolled back by run r3 on 2 nodes a-[2-3]",
+        "  rolled back by run r2 on 1 node (a-1)",
+        "  rolled back by run r3 on 2 nodes (a-[2-3])",
     ]
     (found,) = listed(state, capsys, "--in", "halted")
     assert found["rolledBack"][1] == {"run": "r3", "nodes": "a-[2-3]", "count": 2}

@@ -90,7 +90,7 @@ def test_a_run_from_its_confirmation_to_its_later_reports(pair: Site) -> None:
     named = pair.rollout("status", first["run"])
     assert named.out.startswith(f"run {first['run']} on small: done, exit code 0\n")
     assert "revert" not in named.out.splitlines()[0]
-    assert "rolled it back on 1 node small-001" in named.out
+    assert "rolled it back on 1 node (small-001)" in named.out
     assert "  later: rollback r" in named.out
     assert "earlier" not in named.out
 

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
 __all__ = ["few"]  # the fixture
 
 PULLS = "  imagePullProgressDeadline: 5m\n  serializeImagePulls: false\n"
-BY_DEFAULT = "of them on by default with a kubeconfig: nodeReady, podsKept, devicesKept, nodesSteady"
+BY_DEFAULT = "on by default with a kubeconfig: nodeReady, podsKept, devicesKept, nodesSteady"
 
 
 def with_kubeconfig(site: Site, settings: str = PULLS, more: str = "") -> None:
@@ -137,7 +137,7 @@ def test_a_playbook_switches_a_default_gate_off_by_name_only(few: Site) -> None:
     policy(few, "soak: 600ms", "soak: 600ms\ngates: {without: [podsKept]}")
     endpoints(few, kubeconfig=str(few.lab / "kubeconfig"))
     said = planned(few, "small-001")
-    assert "of them on by default with a kubeconfig: nodeReady, devicesKept, nodesSteady" in said
+    assert "on by default with a kubeconfig: nodeReady, devicesKept, nodesSteady" in said
     assert "the playbook switches off gates that are on by default: podsKept [gates-without]" in said
     few.fault("small-001", "pod-rejected")
     code, out = applied(few)

@@ -66,7 +66,7 @@ def told(reference: str, detail: str = "", *, at: object = "") -> RemoteError:
     """``detail``: more about the cause; ``at``: the address, where it helps."""
     trouble = TROUBLES[reference]
     where = f" (at {at})" if str(at) else ""
-    more = f": {detail}" if detail else ""
+    more = f": {detail}" if detail and detail.casefold() != trouble.cause.casefold() else ""
     advice = f"; {trouble.advice}" if trouble.advice else ""
     return RemoteError(reference, f"{trouble.cause}{where}{more}{advice}")
 

@@ -44,7 +44,7 @@ def consequences_lines(plan: Plan) -> Iterator[str]:
     kept = list(dict.fromkeys(each.text for each in plan.consequences if each.reference == _IN_ONE_LINE))
     if kept:
         more = f" and {len(kept) - _MOST_KEPT} more" if len(kept) > _MOST_KEPT else ""
-        yield f"  known defects: {printable('; '.join(kept[:_MOST_KEPT]), 400)}{more} [{_IN_ONE_LINE}]"
+        yield f"  known defects: {printable('; '.join(kept[:_MOST_KEPT]), 400)}{more}; `rollout explain NAME` describes each [{_IN_ONE_LINE}]"
 
 
 def drains_lines(plan: Plan) -> Iterator[str]:

@@ -151,15 +151,16 @@ def limit_lines(plan: Plan) -> Iterator[str]:
             yield f"  halts at {_budget(plan, budget)}"
     racks = estimate.changed_by_rack(plan)
     limits = _most(plan, AreaKind.RACK)
+    nodes = "node" if limits == [1] else "nodes"
     windows = sorted({estimate.rack_window(plan, rack, changed) for rack, changed in racks.items()})
     within = "" if windows == limits else f", at most {_span(windows)} in flight per rack (its failure budget)"
     yield (
-        f"  at most {_span(limits)} of a rack unavailable at once (limit {plan.limits.per_rack}){within}{_zones(plan)}; "
+        f"  at most {_span(limits)} {nodes} of a rack unavailable at once (limit {plan.limits.per_rack}){within}{_zones(plan)}; "
         f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"
     )
-    yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; each must pass {plan.passes} × in a row during the soak"
+    yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; each must pass {counted(plan.passes, 'time')} in a row during the soak"
     if by_api := [gate.name for gate in known().by_api if gate in plan.gates]:
-        yield f"  of them on by default with a kubeconfig: {', '.join(by_api)}"
+        yield f"  on by default with a kubeconfig: {', '.join(by_api)}"
     if plan.rehearsal:
         yield f"  the first wave ({plan.waves[0].name}) is reverted once for real, then changed again"
     yield from conditions

@@ -79,7 +79,7 @@ def proof_documents(proofs: Sequence[NodeProof]) -> Iterator[NodeProofDocument |
 MOST_RUNS = 6
 """At most this many other runs are named; the rest are only counted."""
 
-PULLS = "does not wait for image pulls: where a kubelet or runtime restarts, they are cancelled and tried again"
+PULLS = "a rollback does not wait for image pulls: a restart of the kubelet or runtime cancels them, and they are tried again"
 
 
 def seen_lines(seen: OnNodes, picked: tuple[str, ...], back: Collection[str], cluster: str) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _warnings(seen: OnNodes, cluster: str, *, newest: bool) -> Iterator[str]:
     most = max(seen.runs, key=lambda each: len(each.newest_on))
     if newest and seen.newest_run is not None and len(most.newest_on) > len(seen.newest_run.newest_on):
         yield (
-            f"WARNING: more nodes hold {_on(most)}, which is not reverted. A rollout that has just begun looks like this, "
+            f"WARNING: {_on(most)} has more nodes than the newest run, and is not reverted. A rollout that has just begun looks like this, "
             f"and so does a node that reports a false run. If {most.run} caused the failure: rollout rollback {most.run} --cluster {cluster} --emergency"
         )
 

@@ -114,7 +114,7 @@ class EventLog:
         if before.phase is not after.phase or before.wave != after.wave:
             yield from self._phase(before, after)
         if (before.paused, before.closed) != (after.paused, after.closed) and after.halt is None:
-            yield LogLine(waits_for(after, after.now) if after.waits else "continues")
+            yield LogLine(waits_for(after, after.now) if after.waits else "the run continues")
 
     def _node(self, name: str, before: RunState, after: RunState) -> Iterator[LogLine]:
         record = after.nodes[name]
@@ -205,7 +205,7 @@ class EventLog:
         if after.halt is not None and before.halt is None:
             yield LogLine(f"halting: {printable(after.halt.message, 400)} [{after.halt.reference}]", Tone.BAD)
         if after.phase is Phase.HALTING and order.goal is Goal.REVERT and (going := _with_work(after)):
-            yield LogLine(f"reverting {counted(len(going), 'node')}, {order.limits.pace:g} a second")
+            yield LogLine(f"reverting {counted(len(going), 'node')}, at most {order.limits.pace:g} nodes/s")
         if after.phase is Phase.CLOSING:
             # In one line: the nodes that did not fail themselves.
             names = [name for name, record in after.nodes.items() if record.reference == WITH_OTHERS]

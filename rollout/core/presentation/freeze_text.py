@@ -9,10 +9,10 @@ from dataclasses import replace
 from rollout.core.model.freeze import NodeFreeze, of_fact, told
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
-from rollout.core.text.documents import Moment, instant
+from rollout.core.text.documents import Moment
 from rollout.core.text.message_folding import folded
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.terminal import counted, printable, wall
 
 # The notes. Their texts are read again, so they do not change.
 
@@ -65,7 +65,7 @@ def noted_line(freeze: FreezeNoted) -> str:
     """Who, why, since when, and where it is missing."""
     reason = freeze.reason or "no reason given"
     missed = f"; not marked: {printable(freeze.missed, 300)}" if freeze.missed else ""
-    return printable(f"frozen by {freeze.who} since {instant(freeze.since)}: {reason}", 900) + missed
+    return printable(f"frozen by {freeze.who} since {wall(freeze.since)}: {reason}", 900) + missed
 
 
 def frozen_lines(freezes: Mapping[str, NodeFreeze | None]) -> Iterator[str]:

@@ -85,7 +85,9 @@ def _setting(reason: str) -> ChangedSetting:
 
 def reverted_settings(settings: Iterable[ChangedSetting]) -> tuple[ChangedSetting, ...]:
     """The same settings from their new values back to the old ones."""
-    return tuple(dict.fromkeys(ChangedSetting(each.name, each.new, each.old) for each in settings))
+    return tuple(
+        dict.fromkeys(ChangedSetting(each.name, each.new.removesuffix(" (--set)"), each.old) for each in settings)
+    )
 
 
 @dataclass(frozen=True, slots=True)

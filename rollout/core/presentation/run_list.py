@@ -151,8 +151,8 @@ def run_lines(runs: Collection[ListedRun], now: float) -> Iterator[str]:
         if run.pending_recovery.nodes:
             yield f"  pending recovery: {printable(run.pending_recovery.nodes, 300)}"
         for later in run.rolled_back:
-            nodes = f" on {counted(later.count, 'node')} {printable(later.nodes, 200)}" if later.count else ""
+            nodes = f" on {counted(later.count, 'node')} ({printable(later.nodes, 200)})" if later.count else ""
             yield f"  rolled back by run {later.run}{nodes}"
         for newer in run.on_top:
-            nodes = f"{counted(newer.count, 'node')} {printable(newer.nodes, 200)}"
+            nodes = f"{counted(newer.count, 'node')} ({printable(newer.nodes, 200)})"
             yield f"  newer changes on top: run {newer.run} on {nodes}"

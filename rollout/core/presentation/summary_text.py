@@ -17,9 +17,9 @@ from rollout.core.presentation.summary import ShownConfigMap, Summary
 from rollout.core.run.events import ENDED_HERE
 from rollout.core.run.late_watch import LateStatus
 from rollout.core.run.state import Ending, Goal, Phase
-from rollout.core.text.documents import Inline, Moment, instant
+from rollout.core.text.documents import Inline, Moment
 from rollout.core.text.nodesets import expand, fold
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.terminal import counted, printable, wall
 
 MOST_LOG_LINES = 6
 
@@ -122,7 +122,8 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE, first: It
     # How far a run that has not ended is from halting.
     if summary.budgets and summary.ending is None:
         parts = " · ".join(f"{budget.place} {budget.wrong} of {budget.limit}" for budget in summary.budgets)
-        yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].place}"
+        near = summary.budgets[0]
+        yield f"  budgets: {parts}: halts at {counted(near.left, 'more failed node')} in {near.place}"
     for trouble in summary.troubles:
         reference = f" [{trouble.reference}]" if trouble.reference else ""
         yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no message'}{reference}"
@@ -234,7 +235,7 @@ def last_heartbeat(attendance: Attendance) -> str:
 def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """Reports that a later run rolled this one back: later rollback → its nodes."""
     for run, names in since.items():
-        nodes = f" on {counted(len(names), 'node')} {printable(fold(names), 200)}" if names else ""
+        nodes = f" on {counted(len(names), 'node')} ({printable(fold(names), 200)})" if names else ""
         yield f"  since then run {run} rolled it back{nodes}"
 
 
@@ -278,7 +279,8 @@ def is_fenced(summary: Summary) -> bool:
 
 def _where(summary: Summary) -> str:
     if summary.ending is not None and summary.exit_code is not None:
-        return f"{summary.ending}, exit code {summary.exit_code}"
+        left = ", not on every node" if summary.ending is Ending.DONE and summary.exit_code else ""
+        return f"{summary.ending}{left}, exit code {summary.exit_code}"
     if summary.paused and not summary.halt and summary.phase in (Phase.RUNNING, Phase.SOAKING):
         return f"{'on hold' if summary.paused.held else 'paused'}, wave {summary.wave!r}"
     if summary.window and not summary.halt and summary.phase in (Phase.RUNNING, Phase.SOAKING):
@@ -308,11 +310,11 @@ def late_lines(late: LateStatus | None, run: str, now: float) -> Iterator[str]:
         yield f"  late harm: {printable(late.harm, 400)}"
         yield f"  To undo: rollout rollback {run}"
     elif now >= late.until:
-        yield f"  its watch is over since {instant(late.until)}: `rollout watch --late {run} --once` records how it ended"
+        yield f"  its watch is over since {wall(late.until)}: `rollout watch --late {run} --once` records how it ended"
     else:
-        yield f"  its gates are watched until {instant(late.until)}; on late harm: {late.on_harm}"
+        yield f"  its gates are watched until {wall(late.until)}; on late harm: {late.on_harm}"
     if late.verdict is not None and late.since is not None and not late.ended:
-        yield f"  late gates: {late.verdict} since {instant(late.since)}: {printable(late.evidence, 300)}"
+        yield f"  late gates: {late.verdict} since {wall(late.since)}: {printable(late.evidence, 300)}"
     elif late.verdict is None and not late.ended:
         yield f"  late gates: not measured yet: `rollout watch --late {run}`"
     if late.gaps:

@@ -130,7 +130,7 @@ def in_flight(state: RunState) -> str:
     parts = [f"{counts[doing]} {doing}" for doing in _ALL_DOING if counts[doing]]
     racks = {state.order.nodes[name].rack for name in moving}
     where = f" of {rack_words(racks.pop())}" if len(racks) == 1 else f" of {len(racks)} racks"
-    return f"{counted(len(moving), 'node')}{where}: {', '.join(parts)}"
+    return f"{counted(len(moving), 'node')}{where}: {', '.join(parts) if len(parts) > 1 else next(iter(counts))}"
 
 
 def _doing(record: NodeRecord) -> str:

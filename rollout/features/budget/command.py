@@ -31,7 +31,10 @@ from rollout.kubelet import versions
 @project_option("cluster", help="The cluster of the pod NS/NAME; its node gives the kubelet.")
 @project_option("kubeconfig")
 @click.option(
-    "--kubelet", default="", metavar="V", help="The node's kubelet: 1.27.3. Later ranges show what an upgrade changes."
+    "--kubelet",
+    default="",
+    metavar="V",
+    help="Version of the node's kubelet, such as 1.27.3. Later ranges show what an upgrade changes.",
 )
 @click.option("--within", default="", metavar="DURATION", help="A limit to compare with, such as 30s.")
 @output_option

@@ -157,13 +157,14 @@ def _passes(check: DoctorCheck, parts: Sequence[DoctorPart]) -> Iterator[str]:
 
 def _trouble(part: DoctorPart) -> Iterator[str]:
     what = ", ".join(part.checks) or "other checks"
+    mark = ":" if len(part.checks) > 1 else ""
     nodes = f"{counted(len(part.nodes), 'node')} {printable(fold(part.nodes), 100)}: " if part.nodes else ""
     reference = "" if part.reference in (NOT_REACHED, NOT_SET) else f" [{part.reference}]"
-    yield f"{_head(part.verdict, what):<{_WIDTH}} {nodes}{printable(part.message, 500)}{reference}"
-    mark = "fix: "
+    yield f"{_head(part.verdict, what) + mark:<{_WIDTH}} {nodes}{printable(part.message, 500)}{reference}"
+    begin = "fix: "
     for line in part.fix.splitlines():
-        yield f"{'':<9}{mark}{line}"
-        mark = "     "
+        yield f"{'':<9}{begin}{line}"
+        begin = "     "
 
 
 def _sum(document: DoctorDocument) -> str:

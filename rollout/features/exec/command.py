@@ -30,7 +30,7 @@ LONGEST = 24 * 3600.0
 @click.argument("nodeset")
 @click.argument("command", nargs=-1, required=True)
 @cluster_option
-@click.option("--timeout", default="30s", show_default=True, help="Time for each node, connecting included.")
+@click.option("--timeout", default="30s", show_default=True, help="Time limit for each node, with the connection.")
 @click.option(
     "--in-flight",
     type=click.IntRange(1, Limits().in_flight),

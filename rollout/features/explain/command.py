@@ -51,10 +51,21 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 @click.argument("setting", required=False, default="", metavar="[FIELD|FLAG|INTENT|DEFECT|REFERENCE]")
 @click.option("--list", "listed", is_flag=True, help="List everything that can be explained.")
 @click.option("--search", default="", metavar="WORD", help="List what has this word in its name or text.")
-@click.option("--kubelet", default="", metavar="V", help="Only what holds for this kubelet: 1.33, 1.20.15.")
-@click.option("--runtime", default="", metavar="R", help="Only what holds for this runtime: crio, containerd-1.7.24.")
 @click.option(
-    "--node", "node_name", default="", metavar="NODE", help="Also its value there: all sources, and which wins."
+    "--kubelet", default="", metavar="V", help="Show only what holds for this kubelet, such as 1.33 or 1.20.15."
+)
+@click.option(
+    "--runtime",
+    default="",
+    metavar="R",
+    help="Show only what holds for this runtime, such as crio or containerd-1.7.24.",
+)
+@click.option(
+    "--node",
+    "node_name",
+    default="",
+    metavar="NODE",
+    help="Also show its value on this node: every source, and the one that wins.",
 )
 @project_option("cluster", help="With --node: the cluster.")
 @click.option(

@@ -50,7 +50,7 @@ def export() -> None:
 
 @export.command()
 @click.argument("plan", required=False, default="")
-@project_option("cluster", help="Without a plan: the changes that are in force on this cluster.")
+@project_option("cluster", help="Without PLAN: export the changes that are in force on this cluster.")
 @click.option(
     "--patches",
     type=click.Path(path_type=Path, file_okay=False),
@@ -81,7 +81,7 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
 @export.command("new-nodes")
 @click.argument("form", metavar="FORMAT", type=click.Choice(tuple(FORMATS)))
 @click.argument("plan", required=False, default="")
-@project_option("cluster", help="Without a plan: the changes that are in force on this cluster.")
+@project_option("cluster", help="Without PLAN: export the changes that are in force on this cluster.")
 @click.option(
     "--path",
     default=DROP_IN,
@@ -132,7 +132,7 @@ def _cluster(plan: str, cluster: str) -> str:
 def _say_whose(cluster: str) -> None:
     if cluster:
         say(
-            f"by this journal alone: what a run of another journal reverted counts as in force; `rollout verify --cluster {cluster}` reads the nodes",
+            f"this journal alone decides what is in force: a revert by a run of another journal is not seen; `rollout verify --cluster {cluster}` reads the nodes",
             err=True,
         )
 

@@ -43,12 +43,16 @@ from rollout.lab.of_cluster import LAB_FOLDER, SSH_CONFIG, serves, specification
 _MAX_NAMES = 4 * 1024 * 1024
 _PARTS = ("inventories", "playbooks", "templates", PROJECT_FILE)
 _CHANGES = 10
+_NOT_KNOWN = ": not known, "
+"""A note with it is not a guess."""
 
 
 @registered("Make a project from a kubeconfig, an Ansible inventory or names.")
 @click.command()
-@click.option("--names", "names", metavar="FILE", default="", help="A name or nodeset on each line, or a CSV table.")
-@click.option("--kubeconfig", metavar="FILE", default="", help="The Nodes of the API server of this kubeconfig.")
+@click.option(
+    "--names", "names", metavar="FILE", default="", help="File with a name or nodeset on each line, or a CSV table."
+)
+@click.option("--kubeconfig", metavar="FILE", default="", help="Take the Nodes of the API server of this kubeconfig.")
 @click.option("--ansible", metavar="PATH", default="", help="An Ansible inventory: INI, YAML, a folder or a program.")
 @click.option("--nodes", "new_nodes", metavar="NODESET", default="", help="Nodes by name: 'node-[001-060]'.")
 @click.option(
@@ -180,7 +184,7 @@ def _tell_next(cluster: str) -> None:
 
 
 def _tell(found: Guessed, notes: tuple[str, ...], more: tuple[str, ...] = ()) -> None:
-    lines = [*(f"guessed {note}" for note in notes), *found.told, *more]
+    lines = [*(note if _NOT_KNOWN in note else f"guessed {note}" for note in notes), *found.told, *more]
     if lines:
         say("\n".join(printable(line, 400) for line in lines))
 

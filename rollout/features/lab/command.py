@@ -29,8 +29,7 @@ _directory = click.option(
     "directory",
     type=click.Path(path_type=Path, file_okay=False),
     default=lambda: project_here().folder / LAB_FOLDER,
-    show_default=str(LAB_FOLDER),
-    help="Folder of the lab.",
+    help=f"Folder of the lab (default: {LAB_FOLDER}).",
 )
 
 
@@ -141,7 +140,7 @@ def status(output: str, directory: Path) -> None:
 @click.argument(
     "kind", required=False, metavar="[KIND]", type=click.Choice((*faults.KINDS, *api.KINDS, *known_faults.SYNONYMS))
 )
-@click.option("--after", type=float, default=None, help="Seconds; each fault defines their start.")
+@click.option("--after", type=float, default=None, help="Seconds of the fault, as its line above defines them.")
 @click.option(
     "--for", "lasting", type=click.FloatRange(0), default=None, help="Seconds until the fault ends by itself."
 )
@@ -149,10 +148,10 @@ def status(output: str, directory: Path) -> None:
     "--at",
     type=click.Choice(faults.MOMENTS),
     default=faults.NOW,
-    help="Strike at this moment of the node's next transaction.",
+    help="Begin at this moment of the node's next transaction.",
 )
-@click.option("--add", is_flag=True, help="Keep the nodes' faults of other parts. Default: replace them.")
-@click.option("--clear", is_flag=True, help="Remove the nodes' faults instead.")
+@click.option("--add", is_flag=True, help="Keep faults of other parts of these nodes instead of replacing them.")
+@click.option("--clear", is_flag=True, help="Remove the faults of these nodes.")
 @_directory
 def fault(
     nodeset: str,

@@ -29,8 +29,7 @@ from rollout.core.presentation.notices import Notice
 from rollout.core.run.commands import Ask, JudgeWave
 from rollout.core.run.late_watch import LateFindings, LateNote, LateStatus, LateWord, ends_at, is_watched, late_passed
 from rollout.core.run.state import NodeState, RunState, Verb
-from rollout.core.text.documents import instant
-from rollout.core.text.terminal import counted
+from rollout.core.text.terminal import counted, wall
 from rollout.errors import StateError
 from rollout.features.late_watch.rules import WORD_OF, changed_nodes, gap, judge_nodes, worth_a_note
 from rollout.features.late_watch.words import late_harm, late_unknown
@@ -296,8 +295,8 @@ class LateWatcher:
             return ""
         last = so_far.last
         if last is None:
-            return f"its time was over at {instant(until)}, and its gates were never measured"
-        return f"its time was over at {instant(until)}; the newest verdict is {last.word}, since {instant(so_far.since or last.at)}"
+            return f"its time was over at {wall(until)}, and its gates were never measured"
+        return f"its time was over at {wall(until)}; the newest verdict is {last.word}, since {wall(so_far.since or last.at)}"
 
     def _judged(self, state: RunState) -> tuple[Verdict, str]:
         readings = [*self._of_waves(state), *self._of_nodes(state)]

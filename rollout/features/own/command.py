@@ -52,7 +52,7 @@ from rollout.features.own.words import OwnedDocument, nodes_lack, owned_document
 @click.command()
 @click.argument("run", required=False, default="")
 @project_option("cluster", help="With --list: the cluster.")
-@click.option("--list", "listed", is_flag=True, help="Only show what the cluster owns.")
+@click.option("--list", "listed", is_flag=True, help="Show what the cluster owns.")
 @click.option("--end", is_flag=True, help="End the ownership of RUN.")
 @reason_option
 @partial(session_options, needs=SessionNeeds.RECORD | SessionNeeds.API)
@@ -123,7 +123,7 @@ def newcomers_planned(session: Session, cluster: str, playbook: str, limit: str)
     if found.planned is None and not found.waiting:
         where = f" within {printable(limit, 160)}" if limit else ""
         setting = f"an owned setting of playbook {printable(playbook, 80)}" if playbook else "an owned setting"
-        say(f"no node of {cluster}{where} that a run has never changed lacks {setting}")
+        say(f"nothing to plan: of the nodes of {cluster}{where} that no run has changed, none lacks {setting}")
     return found.planned
 
 

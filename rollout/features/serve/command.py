@@ -24,9 +24,13 @@ PORT = 8765
 @registered("Show runs in a browser, live, from the journal alone.")
 @click.command()
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port; 0: any that is free."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Port to listen on; 0: any free port.",
 )
-@click.option("--control", is_flag=True, help="The page may also pause, continue and abort runs, in your name.")
+@click.option("--control", is_flag=True, help="Let the page also pause, continue and abort runs, in your name.")
 @record_options
 def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - click's flag
     """Show runs in a browser, live, from the journal alone. Only this machine can reach it, with the printed token.

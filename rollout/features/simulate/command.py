@@ -35,14 +35,20 @@ LAW_BROKEN = 70
 @click.command()
 @click.argument("plan_file", required=False, metavar="[PLAN]", type=click.Path(path_type=Path))
 @click.option(
-    "--fault", "faults", multiple=True, metavar="WHERE: WHAT", help="With PLAN: 'rack12: 3% unhealthy at 10m'."
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="WHERE: WHAT",
+    help="With PLAN: play this fault, such as 'rack12: 3% unhealthy at 10m'.",
 )
 @click.option(
     "--at", default="", metavar="TIME", help="With PLAN: when the run begins, such as 2026-11-27T20:00Z; default: now."
 )
 @click.option("--exit-code", is_flag=True, help="With PLAN: exit as `rollout apply` would.")
 @click.option("--seed", type=int, default=None, help="Play this seed and print its story.")
-@click.option("--seeds", type=click.IntRange(1), default=None, help="Play this many seeds on all cores and count.")
+@click.option(
+    "--seeds", type=click.IntRange(1), default=None, help="Play this many seeds on all cores and count the results."
+)
 @click.option("--first", type=int, default=0, show_default=True, help="With --seeds: the first seed.")
 @click.option("--write", type=click.Path(path_type=Path), default=None, help="With --seeds: write the tables here.")
 @output_option

@@ -69,7 +69,7 @@ def judge_nodes(nodes: Iterable[tuple[str, SteadyWatch]], most: int) -> Judged:
     times = sum(node.unsteady for _, node in unsteady)
     if not unsteady:
         once = [f"{name}: {node.said}" for name, node in every if node.unsteady or node.said]
-        said = f"{counted(len(every), 'changed node')} Ready at each reading"
+        said = f"{counted(len(every), 'changed node')} {'was' if len(every) == 1 else 'were'} Ready at each reading"
         return Verdict.PASS, f"{said}, but for one time each: {'; '.join(once[:SHOWN])}" if once else said
     told = "; ".join(f"{name}: {node.said}" for name, node in unsteady[:SHOWN])
     more = f" and {len(unsteady) - SHOWN} more" if len(unsteady) > SHOWN else ""

@@ -81,8 +81,8 @@ Waves
 Limits
   halts at the 2nd failed node in a rack (budget 2)
   halts at the 1st failed node in the fleet (budget 1 % of 2)
-  at most 1 of a rack unavailable at once (limit 5 %); 100 in flight; 10 restarts/s
-  gates of each node: unit, process, healthz, effectiveConfig; of each wave: none; each must pass 3 × in a row during the soak
+  at most 1 node of a rack unavailable at once (limit 5 %); 100 in flight; 10 restarts/s
+  gates of each node: unit, process, healthz, effectiveConfig; of each wave: none; each must pass 3 times in a row during the soak
   the first wave (canary) is reverted once for real, then changed again
   on a halt, reverts: wave; a node not confirmed within 2m0s reverts itself
 
@@ -119,7 +119,7 @@ def test_the_whole_text_of_two_thousand_nodes() -> None:
     assert "/var/lib/kubelet/config.yaml: the same lines as in g1" in text
     assert "halts at the 29th failed node in this wave (budget 2 % of 1497)" in text
     assert (
-        "at most 1 to 3 of a rack unavailable at once (limit 5 %), at most 1 to 2 in flight per rack (its failure budget);"
+        "at most 1 to 3 nodes of a rack unavailable at once (limit 5 %), at most 1 to 2 in flight per rack (its failure budget);"
         in text
     )
 

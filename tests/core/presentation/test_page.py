@@ -166,7 +166,7 @@ def test_events_after_the_run_are_shown_with_its_end() -> None:
     assert "<p>no controller is at work on this run: the last heartbeat came 41 s ago from desk&lt;b&gt;</p>" in text
     assert "<p>alerts of wave canary stay silenced until 2033-05-18" in text
     ended = page(done_story(), replace(dead, silences=(), rolled_back={"r9": ("a-1", "a-2")}))
-    assert "<p>since then run r9 rolled it back on 2 nodes a-[1-2]</p>" in ended
+    assert "<p>since then run r9 rolled it back on 2 nodes (a-[1-2])</p>" in ended
     assert "no controller" not in ended, "a run that has ended needs no controller"
     assert "no controller" not in page(story_under_way()), "a controller works on it"
 

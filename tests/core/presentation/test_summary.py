@@ -108,7 +108,10 @@ def test_a_run_in_progress_shows_how_far_it_is_from_halting() -> None:
     (line,) = [
         line for line in summary_lines(summarize(finished(None, a_1=unhealthy))) if line.startswith("  budgets: ")
     ]
-    assert line == "  budgets: wave 'all' 1 of 1 · the fleet 1 of 1 · rack a 1 of 2: halts at 0 more in wave 'all'"
+    assert (
+        line
+        == "  budgets: wave 'all' 1 of 1 · the fleet 1 of 1 · rack a 1 of 2: halts at 0 more failed nodes in wave 'all'"
+    )
     assert not [line for line in summary_lines(summarize(finished())) if line.startswith("  budgets: ")]
     document = as_printed(SummaryDocument(summarize(finished(None))))
     assert document["budgets"] == [

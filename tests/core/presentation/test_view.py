@@ -142,7 +142,7 @@ def ended() -> RunState:
 
 WAITS = [
     (opening, "40 of 40 nodes to be claimed"),
-    (applying, "2 nodes of 2 racks: 2 applying"),
+    (applying, "2 nodes of 2 racks: applying"),
     (paced, "nodes pending, pace 1 restarts/s"),
     (no_room, "36 nodes pending: 2 racks are at their concurrency limit"),
     (settling, "rack a is at its concurrency limit; next slot in "),
@@ -150,11 +150,11 @@ WAITS = [
     (baseline, "the wave gates before wave canary: their results are its baseline"),
     (soaking, "soaking wave canary: 1 of 3 rounds passed, next in "),
     (measured, "soaking wave canary: 0 of 3 rounds passed, 2 nodes being measured"),
-    (paused, "paused by ann@ops (lunch red): `rollout continue r1` continues it; 2 nodes of 2 racks: 2 applying"),
+    (paused, "paused by ann@ops (lunch red): `rollout continue r1` continues it; 2 nodes of 2 racks: applying"),
     (held, "on hold: holds after wave canary; gates are still checked; `rollout continue r1` promotes"),
     (promoted, "pending"),
     (halting, "halting: "),
-    (interrupted, "halting: 2 nodes of 2 racks: 2 applying"),
+    (interrupted, "halting: 2 nodes of 2 racks: applying"),
     (going_back, "reverting: "),
     (closing, "40 of 40 nodes to be cleaned up"),
     (ended, "nothing: the run has ended"),

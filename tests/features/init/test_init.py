@@ -44,7 +44,7 @@ def written(folder: Path) -> list[str]:
 def test_a_nodeset_becomes_a_project_of_the_folders_name(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["init", "--nodes", "node-[001-060]"]) == 0
     told = capsys.readouterr().out
-    assert "guessed rack and zone: not known" in told
+    assert "rack and zone: not known" in told
     assert "guessed apiServer: v1." in told
     assert "(60 nodes)" in told
     assert written(empty) == [

@@ -82,10 +82,15 @@ def test_nodes_and_a_playbook_that_were_chosen_are_named_if_none_of_them_is_to_b
     fleet: Fleet, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert owned.newcomers_planned(cast("Session", fleet), CLUSTER, "", "n[1-2]") is None
-    assert "no node of c within n[1-2] that a run has never changed lacks an owned setting\n" in capsys.readouterr().out
+    assert (
+        "nothing to plan: of the nodes of c within n[1-2] that no run has changed, none lacks an owned setting\n"
+        in capsys.readouterr().out
+    )
     assert owned.newcomers_planned(cast("Session", fleet), CLUSTER, "q", "") is None
     out = capsys.readouterr().out
-    assert "no node of c that a run has never changed lacks an owned setting of playbook q\n" in out
+    assert (
+        "nothing to plan: of the nodes of c that no run has changed, none lacks an owned setting of playbook q\n" in out
+    )
 
 
 @pytest.mark.process

@@ -75,7 +75,7 @@ class Rounds:
 
 def test_nodes_that_stay_ready_pass() -> None:
     rounds = Rounds()
-    assert [rounds.now() for _ in range(2)] == [(Verdict.PASS, "3 changed nodes Ready at each reading")] * 2
+    assert [rounds.now() for _ in range(2)] == [(Verdict.PASS, "3 changed nodes were Ready at each reading")] * 2
 
 
 def test_a_node_that_was_not_ready_twice_is_harm_also_in_between() -> None:
@@ -83,7 +83,7 @@ def test_a_node_that_was_not_ready_twice_is_harm_also_in_between() -> None:
     rounds.now()
     rounds.cluster.shows["n2"] = "12:01"
     verdict, said = rounds.now()
-    once = "3 changed nodes Ready at each reading, but for one time each: n2: Ready since 12:01, at the last reading since 08:00"
+    once = "3 changed nodes were Ready at each reading, but for one time each: n2: Ready since 12:01, at the last reading since 08:00"
     assert (verdict, said) == (Verdict.PASS, once), "each fleet has a node that is not Ready once"
     assert rounds.now() == (Verdict.PASS, once)
     rounds.cluster.shows["n2"] = "12:02"
@@ -144,7 +144,7 @@ def test_nodes_of_earlier_waves_are_looked_at_until_the_end() -> None:
     rounds.now(0, "n1")
     assert rounds.gate.before(OpenWave(1, ("n2",))) == (
         Verdict.PASS,
-        "1 changed node Ready at each reading",
+        "1 changed node was Ready at each reading",
         {"0": {"n1": {"ready_since": "08:00", "unsteady": 0, "said": "", "down": False}}},
     )
     rounds.cluster.shows["n1"] = "12:01"
@@ -184,7 +184,7 @@ def test_a_node_that_is_reverted_is_no_longer_looked_at() -> None:
     rounds = Rounds()
     rounds.now(0, "n1", "n2")
     rounds.cluster.shows["n2"] = "False"
-    assert rounds.now(0, "n1") == (Verdict.PASS, "1 changed node Ready at each reading")
+    assert rounds.now(0, "n1") == (Verdict.PASS, "1 changed node was Ready at each reading")
 
 
 def test_an_api_server_that_does_not_answer_is_no_pass() -> None:

@@ -28,7 +28,7 @@ NAMES = {
 }
 NAMED = re.compile(rf"(?<![a-z])(?:{'|'.join(sorted(NAMES))})(?![a-z])", re.IGNORECASE)
 EXAMPLES = {
-    ("features/explain/command.py", "Only what holds for this runtime: crio, containerd-1.7.24."),
+    ("features/explain/command.py", "Show only what holds for this runtime, such as crio or containerd-1.7.24."),
     ("features/explain/command.py", "; with a version: containerd-1.7.24"),
     ("features/diagnose/asking/from_cluster.py", "journalctl -u kubelet -u containerd -o short-iso"),
     ("features/diagnose/rules/timed_pulls.py", "/etc/containerd/certs.d"),

@@ -26,7 +26,7 @@ from rollout.core.run.budgets import Distance
 from rollout.core.run.state import NodeState
 from rollout.core.text.documents import Inline, Moment, Shown
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import counted, printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def report_lines(story: Story, after: Afterwards = NOTHING_SINCE) -> Iterator[st
         yield ""
         yield "Budgets, when it halted" if story.halted_in else "Budgets"
     for budget in budgets:
-        end = "used up" if not budget.left else f"halts at {budget.left} more"
+        end = "used up" if not budget.left else f"halts at {counted(budget.left, 'more failed node')}"
         yield f"  {budget.short} ({'/'.join(sorted(budget.budget.causes))}), {end}"
     steps = list(next_steps(story.state, after))
     if steps:

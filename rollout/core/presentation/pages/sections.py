@@ -55,7 +55,7 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
         yield f"rollout resume {run}", "continue it in a new controller"
     summary = summarize(state)
     if state.ending in (Ending.HALTED, Ending.INTERRUPTED) and summary.can_resume and not after.is_superseded:
-        what = "continue after its halt with the nodes that have not failed, all nodes are read again first"
+        what = "continue after its halt with the nodes that have not failed; all nodes are read again first"
         yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "continue where it stopped"
     if recoverable(summary, after):
         yield f"rollout resume --recover-only {run}", "do the pending recoveries of unreachable nodes, once they answer"
@@ -236,7 +236,7 @@ def taken_back(story: Story) -> str:
     parts = [f"{own} that failed"] if own else []
     why = "with them" if own else "because the run halted"
     parts += [f"{len(others)} {why}, {_by_whose_word(story)}"] if others else []
-    return f"Reverted: {counted(len(back), 'node')} ({', '.join(parts)})."
+    return f"Reverted: {counted(len(back), 'node')}: {', '.join(parts)}."
 
 
 def _by_whose_word(story: Story) -> str:

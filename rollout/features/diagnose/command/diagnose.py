@@ -48,7 +48,7 @@ NOTHING_READ = NOT_PROVEN = 4
 )
 @click.option("--events", multiple=True, metavar="FILE", help="Events as kubectl prints them: JSON, YAML or a table.")
 @click.option(
-    "--kubelet", default="", metavar="V", help="The kubelets' version, if the logs do not contain it: 1.20.2."
+    "--kubelet", default="", metavar="V", help="The kubelets' version, such as 1.20.2, if the logs do not contain it."
 )
 @click.option(
     "--since",

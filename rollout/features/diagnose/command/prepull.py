@@ -29,13 +29,13 @@ from rollout.features.diagnose.rules.timed_pulls import TimedPull, conclusions, 
 LONGEST = 24 * 3600.0
 TENTHS = 10
 _images = click.argument("images", nargs=-1, required=True, metavar="IMAGE...")
-_timeout = click.option("--timeout", default="10m", show_default=True, help="Time for each pull on each node.")
+_timeout = click.option("--timeout", default="10m", show_default=True, help="Time limit for each pull on each node.")
 _per_registry = click.option(
     "--per-registry",
     type=click.IntRange(1, 100),
     default=10,
     show_default=True,
-    help="The most pulls at once; images are pulled one after the other. The limit of each rack holds too.",
+    help="The most nodes that pull at once; the limit of each rack also holds. Images are pulled one after the other.",
 )
 
 
@@ -48,7 +48,9 @@ _per_registry = click.option(
 @limit_option
 @_timeout
 @_per_registry
-@click.option("--nodes-per-kind", type=click.IntRange(1, 20), default=2, show_default=True, help="Nodes of each kind.")
+@click.option(
+    "--nodes-per-kind", type=click.IntRange(1, 20), default=2, show_default=True, help="Number of nodes of each kind."
+)
 @yes_option
 @reason_option
 @session_options
@@ -111,7 +113,7 @@ class _Screen:
 
     def begins(self, what: str, pulls: int) -> None:
         self.whole = pulls
-        say(f"{what}. The images stay there: rollout does not remove them.")
+        say(f"will pull {what}. Images stay on the nodes: rollout does not remove them.")
 
     def confirm(self, cluster: str, what: str) -> None:
         typed_confirmation(cluster, what, yes=self.yes)
