@@ -54,7 +54,7 @@ class WhatChanged:
     def source(self) -> str:
         """The playbook, or the runs that are reverted."""
         if self.reverts:
-            return f"rolls back run {', '.join(self.reverts)}"
+            return f"rolls back {'run' if len(self.reverts) == 1 else 'runs'} {', '.join(self.reverts)}"
         return f"playbook {printable(self.playbook, 60)}" if self.playbook else ""
 
     def __str__(self) -> str:

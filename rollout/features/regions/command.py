@@ -77,7 +77,9 @@ def workers(session: Session, cluster: str) -> int:
     Example: `rollout regions workers --cluster rno`
     """
     if session.engine is None:
-        raise UsageError("no-scheduler", "there are no workers without --engine dask", hint="--engine dask --scheduler")
+        raise UsageError(
+            "no-scheduler", "there are no workers without --engine dask", hint="add --engine dask --scheduler ADDRESS"
+        )
     wanted = session.inventory_or_remembered(cluster).nodes.values() if cluster else ()
     connected = session.region_workers()
     zones = served_zones(connected, sorted({node.zone for node in wanted}))
