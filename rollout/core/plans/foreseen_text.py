@@ -68,10 +68,10 @@ def drains_lines(plan: Plan) -> Iterator[str]:
     by_time = sorted(drained.items(), key=lambda item: -(item[1].seconds or 0.0))
     slow = [(name, drain) for name, drain in by_time if drain.seconds is not None and drain.pods]
     for name, drain in slow[:MOST_DRAINS]:
-        beyond = ", longer than that time: it is extended" if (drain.seconds or 0.0) > plan.drain.within else ""
+        beyond = ", so its time is extended" if (drain.seconds or 0.0) > plan.drain.within else ""
         yield f"  {name}: up to {seconds_text(drain.seconds or 0.0)}{beyond}: {_slow(drain)}"
     if len(slow) > MOST_DRAINS:
-        yield f"  … {counted(len(slow) - MOST_DRAINS, 'node')} that take no longer: see them all with -o json"
+        yield f"  … {counted(len(slow) - MOST_DRAINS, 'more node')}, none longer: see them all with -o json"
 
 
 def _slow(drain: PlannedDrain) -> str:

@@ -158,7 +158,8 @@ def limit_lines(plan: Plan) -> Iterator[str]:
         f"  at most {_span(limits)} {nodes} of a rack unavailable at once (limit {plan.limits.per_rack}){within}{_zones(plan)}; "
         f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"
     )
-    yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; each must pass {counted(plan.passes, 'time')} in a row during the soak"
+    times = "once" if plan.passes == 1 else f"{plan.passes} times in a row"
+    yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; each must pass {times} during the soak"
     if by_api := [gate.name for gate in known().by_api if gate in plan.gates]:
         yield f"  on by default with a kubeconfig: {', '.join(by_api)}"
     if plan.rehearsal:
