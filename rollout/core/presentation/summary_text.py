@@ -279,7 +279,7 @@ def is_fenced(summary: Summary) -> bool:
 
 def _where(summary: Summary) -> str:
     if summary.ending is not None and summary.exit_code is not None:
-        left = ", not on every node" if summary.ending is Ending.DONE and summary.exit_code else ""
+        left = ", incomplete" if summary.ending is Ending.DONE and summary.exit_code else ""
         return f"{summary.ending}{left}, exit code {summary.exit_code}"
     if summary.paused and not summary.halt and summary.phase in (Phase.RUNNING, Phase.SOAKING):
         return f"{'on hold' if summary.paused.held else 'paused'}, wave {summary.wave!r}"

@@ -54,6 +54,11 @@ def test_the_exit_code(name: str, state: RunState, code: int | None) -> None:
     assert exit_code(state) == code
 
 
+def test_the_first_line_shows_whether_a_run_that_is_done_is_complete() -> None:
+    lines = [next(iter(summary_lines(summarize(state)))) for state in (finished(), finished(a_1=GONE))]
+    assert lines == ["run r1 on test: done, exit code 0", "run r1 on test: done, incomplete, exit code 4"]
+
+
 def test_nodes_left_out_of_the_plan_count() -> None:
     state = finished()
     left = (LeftOut("refused", "no home [setting-unsupported]", "b-[1-9]", 9),)
