@@ -36,8 +36,8 @@ def freeze_lines(done: FreezeDocument) -> Iterator[str]:
     for why, names in folded({each.node: f"{each.message} [{each.reference}]" for each in done.failed}).items():
         yield f"not {word}: {counted(len(names), 'node')} {printable(fold(names), 160)}: {printable(for_all(why, names), 300)}"
     yield f"{word}: {counted(len(expand(done.marked)) if done.marked else 0, 'node')} of {done.cluster}"
-    if done.frozen:
-        yield f"to lift the freeze: rollout cluster unfreeze --cluster {done.cluster} --reason …"
     if done.failed:
         command = f"rollout cluster {'freeze' if done.frozen else 'unfreeze'} --cluster {done.cluster}"
         yield f"once the other nodes answer, repeat: {command} --reason …"
+    if done.frozen:
+        yield f"to lift the freeze: rollout cluster unfreeze --cluster {done.cluster} --reason …"

@@ -67,7 +67,7 @@ Side effects
   g1: 2 nodes: the Node can be NotReady for up to 10 s (kubernetes #122338) [not-ready-flip]
   g1: 2 nodes: image and crash back-offs are reset: all waiting images are pulled at once, within the kubelet's limits [back-offs-emptied]
   g1: 2 nodes: exec, attach, logs -f and port-forward through this kubelet end [sessions-break]
-  known defects: dockershim-verify-cut no longer applies; kubelet-init-devices-rejected may apply (pods of the kind devices not known); kubelet-negative-grace-waits stays [known-defects-kept]
+  known defects: dockershim-verify-cut no longer applies; kubelet-init-devices-rejected may apply (pods of the kind devices not known); kubelet-negative-grace-waits stays; `rollout explain NAME` describes each [known-defects-kept]
 
 Registries, at most
   all registries: pulls at once 3 → no bound on 2 nodes, 1 for the others; pulls a second 15 (3 nodes)

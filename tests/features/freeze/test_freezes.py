@@ -162,6 +162,7 @@ def test_the_result_names_the_nodes_that_are_missing_and_the_command() -> None:
         "not frozen: 2 nodes n[1-2]: no answer [unreachable]",
         "frozen: 1 node of c",
         "once the other nodes answer, repeat: rollout cluster freeze --cluster c --reason …",
+        "to lift the freeze: rollout cluster unfreeze --cluster c --reason …",
     ]
     line = noted_line(FreezeNoted("f-1", 7, 0.0, "ann@desk", "", "n[1-2]"))
     assert line == "frozen by ann@desk since 1970-01-01 00:00:00 UTC: no reason given; not marked: n[1-2]"

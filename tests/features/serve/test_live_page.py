@@ -24,8 +24,8 @@ from rollout.core.run.events import Answered, ContinueAsked, PauseAsked, Trigger
 from rollout.core.run.late_watch import LateStatus, LateWord
 from rollout.core.run.retries import need_a_plan
 from rollout.core.run.state import NodeState, Pause, Verb
-from rollout.core.text.documents import instant
 from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import wall
 from rollout.features.serve.words.index_page import index_body
 from rollout.features.serve.words.live_page import live_body, live_head, now_parts, waiting
 from rollout.features.serve.words.node_page import node_body, node_head
@@ -129,7 +129,7 @@ FROZEN = 'rno is frozen by ann@ops since {}: year end; <code class="command">rol
 def test_a_freeze_is_shown_with_the_command_that_lifts_it() -> None:
     story = halted()
     frozen = FreezeNoted("f-1", 7, BEGAN, "ann@ops", "year end")
-    said = FROZEN.format(instant(BEGAN))
+    said = FROZEN.format(wall(BEGAN))
     assert said in parts_of(story, replace(NOTHING_SINCE, frozen=frozen))["now"]
     assert "unfreeze" not in parts_of(story)["now"]
 
@@ -137,7 +137,7 @@ def test_a_freeze_is_shown_with_the_command_that_lifts_it() -> None:
 def test_the_first_page_shows_it_at_its_cluster() -> None:
     on = (BEGAN, "ann@ops", "frozen as f-1 with token 7: year end")
     off = (BEGAN, "ann@ops", "unfrozen as f-1 with token 8: over")
-    assert FROZEN.format(instant(BEGAN)) in index_body((LISTED,), "here", {"rno": [on]})
+    assert FROZEN.format(wall(BEGAN)) in index_body((LISTED,), "here", {"rno": [on]})
     assert "unfreeze" not in index_body((LISTED,), "here", {"rno": [on, off]})
 
 
