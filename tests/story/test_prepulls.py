@@ -42,7 +42,7 @@ def test_a_prepull_is_announced_recorded_and_continued(few: Site) -> None:
     done = prepull(few, *IMAGES, "--reason", "OPS-9")
     assert done.code == 0, done.all
     assert done.out.splitlines() == [
-        f"2 images on {NODES} (4 nodes). The images stay there: rollout does not remove them.",
+        f"will pull 2 images on {NODES} (4 nodes). Images stay on the nodes: rollout does not remove them.",
         "8 pulls: 7 pulled, 1 on the node already",
     ]
     assert done.err.splitlines()[-1] == "8 of 8 pulls"
