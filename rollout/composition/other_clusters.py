@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
-from rollout.adapters.ssh import Resolver
 from rollout.app.reading import access_to
 from rollout.app.shared_machines import SharedMachines, shared_machines
 from rollout.composition.project import project_at
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.errors import RolloutError
+
+if TYPE_CHECKING:
+    from rollout.adapters.ssh import Resolver
 
 
 def ways_to(resolver: Resolver, inventory: Inventory) -> Mapping[str, Hashable]:
