@@ -19,9 +19,6 @@ MOST_KEY_BYTES = 1024 * 1024
 """Of a key, or of a certificate for one."""
 
 
-_NULL = os.makedev(1, 3)
-
-
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
     """A file that a project may name. ``OSError``: it is no regular file, no ``/dev/null`` and no pipe of the shell's ``<(…)``.
@@ -30,13 +27,20 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
         status = os.fstat(file.fileno())
-        if stat.S_ISFIFO(status.st_mode) and str(Path(f"/proc/self/fd/{file.fileno()}").readlink()).startswith("pipe:"):
+        if stat.S_ISFIFO(status.st_mode) and _is_inherited(path, file.fileno()):
             os.set_blocking(file.fileno(), True)
         elif stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        elif not stat.S_ISREG(status.st_mode) and not (stat.S_ISCHR(status.st_mode) and status.st_rdev == _NULL):
+        elif not stat.S_ISREG(status.st_mode) and not os.path.samestat(status, Path(os.devnull).stat()):
             raise OSError(errno.EINVAL, "it is not a regular file")
         yield file
+
+
+def _is_inherited(path: Path, descriptor: int) -> bool:
+    """Whether the pipe has no name: Linux shows it so, also behind a link, and macOS has them in ``/dev/fd`` alone."""
+    with suppress(OSError):
+        return str(Path(f"/proc/self/fd/{descriptor}").readlink()).startswith("pipe:")
+    return path.parent == Path("/dev/fd")
 
 
 def whole(file: BinaryIO, most: int) -> bytes:

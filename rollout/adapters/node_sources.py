@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import selectors
 import shutil
 import signal
@@ -40,6 +41,8 @@ PATIENCE_WITH_TEMPLATES = 300.0
 """Ansible takes 40 ms for each host."""
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_COMPLAINT = 64 * 1024
+_MOST_MEMORY = 4 << 30
+"""Of a process. Ansible keeps each host of ``node[1:99999999]`` in memory, and reads a link to ``/dev/zero`` without an end."""
 _TOOL = "ansible-inventory"
 _FILLER = "ansible"
 INSTALL = "install Ansible: `pipx install ansible-core`, or `apt install ansible-core`"
@@ -100,6 +103,8 @@ class InventoryScripts:
         except OSError as error:
             hint = "check that its first line names an installed program"
             raise _error("script-not-started", path, f"it could not be started: {error.strerror}", hint) from None
+        with suppress(OSError, AttributeError):  # it has ended, is another user's program, or this is macOS
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
         with process:
             try:
                 out, complaint = self._read(process, path, patience)
@@ -153,6 +158,8 @@ def _command(path: Path) -> list[str]:
     if not path.exists():
         raise _error("script-missing", str(path), "there is no such file")
     check_ours(path)  # it is a program, or names programs
+    if not path.is_file() and not path.is_dir():
+        raise _error("file-unreadable", str(path), "it is not a regular file or a folder")
     if path.is_file() and os.access(path, os.X_OK):
         return [str(path.absolute()), "--list"]
     if path.is_file() and _is_script(path):

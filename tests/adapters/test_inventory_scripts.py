@@ -72,6 +72,19 @@ def test_endless_standard_error_is_not_output_and_uses_no_memory(script: Path) -
     assert InventoryScripts(most_bytes=10).ansible(path) == "{}\n"
 
 
+def test_a_program_has_no_more_than_four_gibibytes_of_memory(script: Path) -> None:
+    path = write(script, f"exec {sys.executable} -c 'bytearray(5 << 30)'")
+    assert complaint(path) == "hosts: it failed (exit status 1): MemoryError [script-failed]"
+
+
+@pytest.mark.parametrize("what", ["pipe", "/dev/zero", "/dev/null"])
+def test_what_is_no_file_is_given_to_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "hosts"
+    os.mkfifo(path) if what == "pipe" else path.symlink_to(what)
+    assert complaint(str(path)) == "hosts: it is not a regular file or a folder [file-unreadable]"
+
+
 @pytest.mark.parametrize(
     "body",
     [
