@@ -26,6 +26,7 @@ from rollout.core.run.budgets import Distance, nearest
 from rollout.core.run.facts import may_hold, needs_force
 from rollout.core.run.order import predicted_seconds
 from rollout.core.run.retries import need_a_plan, resume_has_work
+from rollout.core.run.shown import was_reverted_by_others
 from rollout.core.run.state import (
     ClosedWindow,
     Ending,
@@ -86,9 +87,12 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class WaveSummary:
+    """``reverted_by_others``: of the reverted nodes those that another run has reverted, as a nodeset."""
+
     name: str
     total: int
     counts: Mapping[str, int]
+    reverted_by_others: str
 
 
 _BUDGET = Shown(
@@ -182,8 +186,8 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in a few lines. ``exit_code`` is ``None`` while it has not ended; ``cancelled``, ``cordoned`` and ``need_a_plan`` are
-    nodesets.
+    """A run in a few lines. ``exit_code`` is ``None`` while it has not ended; ``cancelled``, ``cordoned``, ``need_a_plan`` and
+    ``reverted_by_others`` are nodesets.
     """
 
     run: str
@@ -199,6 +203,7 @@ class Summary:
     rehearsal: Rehearsed | None
     budgets: tuple[Annotated[Distance, _BUDGET], ...]
     counts: Mapping[str, int]
+    reverted_by_others: str  # of the reverted nodes: those that another run has reverted
     waves: tuple[WaveSummary, ...]
     troubles: tuple[Trouble, ...]
     left_out: tuple[LeftOut, ...]
@@ -238,7 +243,11 @@ def summarize(state: RunState) -> Summary:
         rehearsal=rehearsed(state),
         budgets=tuple(nearest(order, state.nodes, state.wave)),
         counts=_counts(state, tuple(state.nodes)),
-        waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
+        reverted_by_others=_reverted_by_others(state, state.nodes),
+        waves=tuple(
+            WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes), _reverted_by_others(state, wave.nodes))
+            for wave in order.waves
+        ),
         troubles=troubles(state),
         left_out=order.left_out,
         pending_recovery=PendingRecovery(
@@ -294,6 +303,10 @@ def owed_nodes(state: RunState) -> tuple[str, ...]:
     if state.ending is Ending.PREFLIGHT:
         return ()
     return tuple(name for name, record in state.nodes.items() if record.owed)
+
+
+def _reverted_by_others(state: RunState, names: Iterable[str]) -> str:
+    return fold(name for name in names if was_reverted_by_others(state.nodes[name]))
 
 
 def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:

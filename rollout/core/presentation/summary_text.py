@@ -115,8 +115,8 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE, first: It
     if summary.ending not in (None, Ending.DONE) and summary.can_roll_back and after.may_undo:
         yield f"  To undo: rollout rollback {summary.run}"
     for wave in summary.waves:
-        yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
-    yield f"  all: {counts_text(summary.counts)}"
+        yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}{_by_others(wave.reverted_by_others)}"
+    yield f"  all: {counts_text(summary.counts)}{_by_others(summary.reverted_by_others)}"
     if summary.rehearsal:
         yield f"  {summary.rehearsal}"
     # How far a run that has not ended is from halting.
@@ -286,6 +286,11 @@ def _where(summary: Summary) -> str:
     if summary.window and not summary.halt and summary.phase in (Phase.RUNNING, Phase.SOAKING):
         return f"outside its change window, wave {summary.wave!r}"
     return f"{summary.phase}, wave {summary.wave!r}"
+
+
+def _by_others(reverted: str) -> str:
+    """Behind the counts, which do not tell these nodes from those that this run has reverted."""
+    return f" (reverted by another run: {printable(reverted, 160)})" if reverted else ""
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -16,6 +16,7 @@ from rollout.core.presentation.summary_text import (
     attendance_lines,
     summary_lines,
 )
+from rollout.core.run.shown import REVERTED_BY_OTHERS
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeRecord, NodeState, Phase, RunState
 from rollout.core.text.documents import instant
 from tests.documents import as_printed
@@ -96,6 +97,16 @@ def test_a_halted_run_shows_why() -> None:
     assert document["halt"] == {
         "reference": end.halt.reference, "message": end.halt.message, "at": instant(end.halt.at),
     }  # fmt: skip
+
+
+def test_nodes_that_another_run_has_reverted_are_told_from_those_of_this_run() -> None:
+    others = in_state(S.REVERTED, cause=Cause.FAILED, reference=REVERTED_BY_OTHERS, message="not by this run")
+    summary = summarize(finished(Ending.HALTED, a_1=others, a_2=in_state(S.REVERTED)))
+    lines = list(summary_lines(summary))
+    assert "  all: 1 confirmed, 2 reverted (reverted by another run: a-1)" in lines
+    assert [line for line in lines if line.startswith("  wave") and "another run" in line]
+    assert (summary.reverted_by_others, as_printed(SummaryDocument(summary))["revertedByOthers"]) == ("a-1", "a-1")
+    assert "another run" not in "\n".join(summary_lines(summarize(finished(a_2=in_state(S.REVERTED)))))
 
 
 def test_leftovers_are_printed_without_terminal_escapes() -> None:
