@@ -32,7 +32,7 @@ def test_a_refused_connection_is_reported(own_sshd: Sshd, make_nodes: Make) -> N
     own_sshd.write_ssh_config()
     reference, message = said(make_nodes, own_sshd)
     assert reference == "connection-refused"
-    assert message.startswith(f"connection refused (at 127.0.0.1:{own_sshd.port}): Connection refused; check that sshd")
+    assert message.startswith(f"connection refused (at 127.0.0.1:{own_sshd.port}); check that sshd")
 
 
 @pytest.mark.process
