@@ -81,11 +81,11 @@ def apply_plan(
     if not fresh and not plan.nodes:
         _check_as_wanted(call, plan, inventory, nodes)
     elif not fresh:
-        found = look_before(plan, call.access(inventory, there), nodes, past, call.keep)
-        check_nodes_not_frozen(plan.cluster, found.frozen)
-        answer = found.answer()
+        standings = look_before(plan, call.access(inventory, there), nodes, past, call.keep)
+        check_nodes_not_frozen(plan.cluster, standings.frozen)
+        answer = standings.answer()
         if answer is PlanDecision.PLAN_AGAIN:
-            said = f"nothing was touched: the plan fits no node any more; {_not_open(found)}"
+            said = f"nothing was touched: the plan fits no node any more; {_not_open(standings)}"
             raise UsageError("plan-is-stale", said, hint=again(plan))
         if answer is PlanDecision.ALREADY_APPLIED:
             return NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(past, plan), changes)
@@ -108,9 +108,9 @@ def again(plan: Plan) -> str:
 def _check_as_wanted(call: CallPorts, plan: Plan, inventory: Inventory, nodes: Nodes) -> None:
     """``UsageError``: a node that had the plan's settings already may have them no more, so no node that joins must get them."""
     names = tuple(each.name for each in plan.left if each.name in inventory.nodes)
-    found = stand_as_wanted(plan, read_receipts(call.access(inventory, names), nodes, keep=call.keep))
-    check_nodes_not_frozen(plan.cluster, found.frozen)
-    if why := _not_open(found):
+    standings = stand_as_wanted(plan, read_receipts(call.access(inventory, names), nodes, keep=call.keep))
+    check_nodes_not_frozen(plan.cluster, standings.frozen)
+    if why := _not_open(standings):
         said = f"nothing was touched: the plan changes no node, because each had its settings; {why}"
         raise UsageError("plan-is-stale", said, hint=again(plan))
 
@@ -153,8 +153,8 @@ def look_before(plan: Plan, access: NodeAccess, nodes: Nodes, journal: Journal, 
 def runs_that_applied(journal: Journal, plan: Plan) -> tuple[str, ...]:
     """The runs that confirmed the plan's nodes last, newest first, as far as this journal knows."""
     known = last_confirmed(journal, plan.cluster)
-    found = {known[name].run for name in plan.nodes if name in known}
-    return tuple(header.run for header in journal.runs(plan.cluster) if header.run in found)
+    runs = {known[name].run for name in plan.nodes if name in known}
+    return tuple(header.run for header in journal.runs(plan.cluster) if header.run in runs)
 
 
 def _runs_of(journal: Journal, plan: Plan) -> frozenset[str]:

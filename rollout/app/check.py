@@ -287,12 +287,12 @@ def _subjects(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None)
 def _settings(inventory: Inventory, policy: Policy) -> Mapping[str, Mapping[str, Setting]]:
     """The settings of every node. Nodes with the same settings share one mapping."""
     probed: dict[int, Mapping[str, Setting]] = {}
-    found = settings_of(inventory, policy, {})
-    for mine in found.values():
+    settings = settings_of(inventory, policy, {})
+    for mine in settings.values():
         if id(mine) not in probed:
             has_flags = any(name.startswith("--") for name in mine)
             probed[id(mine)] = mine if has_flags else {**mine, _PROBE.name: _PROBE}
-    return {name: probed[id(mine)] for name, mine in found.items()}
+    return {name: probed[id(mine)] for name, mine in settings.items()}
 
 
 def _look(templates: Templates, settings: Mapping[str, Setting], node: Node) -> str:
@@ -354,11 +354,11 @@ def _folded(trials: Sequence[_Trial]) -> Iterator[Problem]:
         for problem in trial.refused:
             places.setdefault((problem.reference, problem.place), []).append(problem)
     for (reference, place), same in places.items():
-        found = [
+        refused = [
             (trial, [subject for problem in dict.fromkeys(same) for subject in trial.refused.get(problem, ())])
             for trial in trials
         ]
-        told = [(trial, some) for trial, some in found if some and _counts(reference, trial, found)]
+        told = [(trial, some) for trial, some in refused if some and _counts(reference, trial, refused)]
         if told:
             where = "; ".join(dict.fromkeys(_where(trial, some) for trial, some in told))
             yield Problem(reference, f"{same[-1].message}; this concerns {where}", place, same[-1].hint)

@@ -162,12 +162,12 @@ class _Plans:
 
     def loaded(self, node: Snapshot) -> Mapping[str, bytes]:
         """Path → the bytes that the running process loaded, for files that a run of this journal wrote."""
-        found: dict[str, bytes] = dict(self._by_signal(node))
+        files: dict[str, bytes] = dict(self._by_signal(node))
         for key, tx in node.facts.items():
             if key.startswith(unloaded.LOADED):
                 run = next((receipt.run for receipt in node.receipts if receipt.tx == tx), "")
-                found |= self._written(run, node.node)
-        return found
+                files |= self._written(run, node.node)
+        return files
 
     def last_known(self, node: Snapshot) -> Held:
         """Of the kubelet's files that changed since its start: what runs left there, else what the newest plan has read there."""

@@ -164,10 +164,10 @@ def with_config_map(
     fields = _one_value(plan, inventory, settings, live)
     if isinstance(fields, str):
         return _warned(plan, LEFT_OUT, f"{_LEFT_ALONE}: {fields}")
-    found = _as_planned(fields, config_maps)
-    if isinstance(found, str):
-        return _warned(plan, LEFT_OUT, f"{_LEFT_ALONE}: {found}")
-    change = found if found.before != found.after else None
+    planned = _as_planned(fields, config_maps)
+    if isinstance(planned, str):
+        return _warned(plan, LEFT_OUT, f"{_LEFT_ALONE}: {planned}")
+    change = planned if planned.before != planned.after else None
     plan = replace(
         plan, config_map=change, remarks=tuple(each for each in plan.remarks if each.reference != REMARK)
     )  # the next upgrade keeps it

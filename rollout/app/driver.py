@@ -94,12 +94,12 @@ class Driver:
             return ()
         self._listened = now
         try:
-            found = self._journal.requests(state.order.run, state.heard)
+            requests = self._journal.requests(state.order.run, state.heard)
         except StateError as error:
             if error.reference != AWAY:
                 raise
             return ()  # other terminals cannot write either; the next write waits for the journal
-        return [request_event(request, now) for request in found if is_known(request)]
+        return [request_event(request, now) for request in requests if is_known(request)]
 
     def _time(self, state: RunState) -> Sequence[Event]:
         """Whether changes may start at this time, then the time: changes start only on ticks."""

@@ -351,7 +351,7 @@ def last_revert_times(journal: PastRuns, cluster: str) -> RevertTimes | None:
     """How long reverting a node took, from the newest of the last few runs that reverted one."""
     newest = [header.run for header in headers_of(journal, cluster)[:LOOK_BACK]]
     states = (replay_if_readable(journal, run) for run in newest if _reverted_a_node(journal, run))
-    return next((found for state in states if state and (found := measured(state))), None)
+    return next((measurement for state in states if state and (measurement := measured(state))), None)
 
 
 def _reverted_a_node(journal: PastRuns, run: str) -> bool:

@@ -17,9 +17,9 @@ def freeze_in(journal: PastRuns, cluster: str) -> FreezeNoted | None:
 
 def check_not_frozen(journal: PastRuns, cluster: str) -> None:
     """``StateError`` ``frozen``: nothing may be applied."""
-    found = freeze_in(journal, cluster)
-    if found is not None:
-        raise _error(cluster, noted_line(found))
+    freeze = freeze_in(journal, cluster)
+    if freeze is not None:
+        raise _error(cluster, noted_line(freeze))
 
 
 def check_nodes_not_frozen(cluster: str, found: Mapping[str, NodeFreeze | None]) -> None:

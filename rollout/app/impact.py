@@ -226,11 +226,11 @@ class Foresight:
         """What the change needs of this node as it is now."""
         if proposal.values is None:
             return ()
-        found = needs(Here(snapshot, *proposal.values, self._placed(node)))
+        lacking = needs(Here(snapshot, *proposal.values, self._placed(node)))
         live = self.live.get(node.name)
         over = over_reserved(live, proposal.before, proposal.after) if live is not None else ()
         by = [name for name in _RESERVING if proposal.before.get(name) != proposal.after.get(name)]
-        return (*found, *(Need(by[0], NeedVerdict.REFUSED, f"more {name} is {_RESERVED}") for name in over))
+        return (*lacking, *(Need(by[0], NeedVerdict.REFUSED, f"more {name} is {_RESERVED}") for name in over))
 
     def _placed(self, node: Node) -> Sequence[PlacedPod] | None:
         return self.pods.get(node.name, ()) if self.around.pods is not None else None

@@ -101,9 +101,9 @@ class LiveRun:
         """Nothing can follow a run while its controller works on it."""
         state = self._fold.state
         if state.phase is not Phase.ENDED:
-            found = attendance(self._journal, state.order.cluster, self._run)
-            if found.alive:
-                return Afterwards(now, found, frozen=freeze_in(self._journal, state.order.cluster))
+            controller = attendance(self._journal, state.order.cluster, self._run)
+            if controller.alive:
+                return Afterwards(now, controller, frozen=freeze_in(self._journal, state.order.cluster))
         at, known = self._searched
         if anew or now - at >= AFTERWARDS_EVERY:
             frozen = freeze_in(self._journal, state.order.cluster)

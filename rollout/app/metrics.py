@@ -23,6 +23,8 @@ def measured_runs(runs: LiveRuns) -> Iterator[MeasuredRun | Unreadable]:
                 raise
             yield Unreadable(cluster)
             continue
-        found = attendance(journal, cluster, header.run)
+        controller = attendance(journal, cluster, header.run)
         owned = owned_in(journal, cluster)
-        yield MeasuredRun(story.state, found, header.at, story.ended, owned.compared if owned is not None else None)
+        yield MeasuredRun(
+            story.state, controller, header.at, story.ended, owned.compared if owned is not None else None
+        )

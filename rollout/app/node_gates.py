@@ -176,10 +176,10 @@ class NodeGates:
             if not isinstance(query, MeasuredQuery):
                 yield Reading(gate.name, Verdict.UNKNOWN, f"{gate.kind} is not measured on a node")
                 continue
-            found = query.judge(gate.name, change, measurement, previous)
+            reading = query.judge(gate.name, change, measurement, previous)
             if query.reads_configz:
-                found = self.shown.judged(node, change, gate.timeout, found)
-            yield Reading(gate.name, *found)
+                reading = self.shown.judged(node, change, gate.timeout, reading)
+            yield Reading(gate.name, *reading)
 
     # Through the API server.
 

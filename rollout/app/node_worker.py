@@ -243,10 +243,10 @@ class NodeWorker:
 
     def _measured(self, ask: Ask) -> Answered:
         """From the answer to the apply, if that has just come with a measurement; else the node measures again."""
-        found = self.just_measured.pop(ask.node, None)
-        if found is None or found.tx != ask.tx or self.clock.now() - found.at > FRESH:
+        measured = self.just_measured.pop(ask.node, None)
+        if measured is None or measured.tx != ask.tx or self.clock.now() - measured.at > FRESH:
             return self._event(ask, self._ask(ask))
-        return self._event(ask, replace(found.report, seconds=0.0))
+        return self._event(ask, replace(measured.report, seconds=0.0))
 
     def _read(self, ask: Ask) -> Report:
         """Read with a claim. A refusal does not contain the node's state, so the node is then read without a claim."""

@@ -114,14 +114,14 @@ def _skipped(
 ) -> Mapping[str, ExcludedNode]:
     """Nodes that are skipped whatever their state is."""
     cordoned = {} if policy.cordoned else history.cordoned(around.live)
-    found: dict[str, ExcludedNode] = {}
+    skipped: dict[str, ExcludedNode] = {}
     for name, role in roles.items():
         node = inventory.nodes[name]
         if role.role is Role.CONTROL_PLANE and not policy.control_plane:
-            found[name] = ExcludedNode(name, node.rack, Standing.SKIPPED, "control-plane", _CONTROL_PLANE)
+            skipped[name] = ExcludedNode(name, node.rack, Standing.SKIPPED, "control-plane", _CONTROL_PLANE)
         elif name in cordoned:
-            found[name] = ExcludedNode(name, node.rack, Standing.SKIPPED, "cordoned", _cordoned(cordoned[name]))
-    return found
+            skipped[name] = ExcludedNode(name, node.rack, Standing.SKIPPED, "cordoned", _cordoned(cordoned[name]))
+    return skipped
 
 
 def _cordoned(run: str) -> str:

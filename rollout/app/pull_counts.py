@@ -41,15 +41,15 @@ class PullCounts:
     def since_change(self, node: str, *, restarted: bool) -> int | None:
         """``restarted``: its change restarts the kubelet. ``None``: not known."""
         try:
-            found = self.cluster.pull_counter(node, PULLS_SECONDS)
+            counter = self.cluster.pull_counter(node, PULLS_SECONDS)
         except RemoteError:
             return None
         known = self.counted.get(node)
         if known is None:
-            known = self.counted[node] = _Counted(0 if restarted else -_succeeded(found))
-        if found.ended < known.ended:
+            known = self.counted[node] = _Counted(0 if restarted else -_succeeded(counter))
+        if counter.ended < known.ended:
             known.earlier, known.succeeded = known.earlier + known.succeeded, 0
-        known.ended, known.succeeded = found.ended, max(known.succeeded, _succeeded(found))
+        known.ended, known.succeeded = counter.ended, max(known.succeeded, _succeeded(counter))
         return known.earlier + known.succeeded
 
 

@@ -36,19 +36,19 @@ class Starts:
         over = state.halt is not None or state.phase in (Phase.CLOSING, Phase.ENDED)
         if self._now is None or over or state.order.goal is Goal.REVERT:
             return ()
-        found = self._now()
-        if found.is_open:
+        answer = self._now()
+        if answer.is_open:
             return () if state.closed is None else (WindowOpened(now),)
-        if state.closed is not None and (state.closed.why, state.closed.opens) == (found.why, found.until):
+        if state.closed is not None and (state.closed.why, state.closed.opens) == (answer.why, answer.until):
             return ()
-        return (WindowClosed(now, found.why, found.until),)
+        return (WindowClosed(now, answer.why, answer.until),)
 
 
 def closed_lines(conditions: Iterable[Condition], times: StartTimes, then: str) -> tuple[str, ...]:
     """What an operator reads outside the windows, before nodes are changed or reverted: why, and what happens ``then``."""
     timed = _timed(conditions)
-    found = times.by(timed)() if timed else OPEN
-    return () if found.is_open else (f"the change window is closed: {found.why}; {then}",)
+    answer = times.by(timed)() if timed else OPEN
+    return () if answer.is_open else (f"the change window is closed: {answer.why}; {then}",)
 
 
 def _timed(conditions: Iterable[Condition]) -> tuple[Condition, ...]:

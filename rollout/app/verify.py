@@ -128,9 +128,9 @@ def verify_fleet(
 
     def read(target: Target) -> tuple[_Compared | Unread, Snapshot | Unread | None]:
         name = target.name
-        found = _verified(access, nodes, target, keep)
+        answer = _verified(access, nodes, target, keep)
         compared = attempt(
-            name, lambda: _compared(found, known.get(name)), lambda why: Unread(name, READING_FAILED, why), keep
+            name, lambda: _compared(answer, known.get(name)), lambda why: Unread(name, READING_FAILED, why), keep
         )
         if name not in named:
             return compared, None
@@ -181,8 +181,8 @@ def _compared(answer: Verification | Unread, known: Known | None) -> _Compared |
 
 def _named(answer: Verification, known: Known | None) -> tuple[Drift, ...]:
     """The differences from the node's own receipts, with their author if it is known."""
-    found = drifts(answer)
-    return by_kubeadm(found, answer, Undone(known.run, known.at, known.replaced)) if known else found
+    differences = drifts(answer)
+    return by_kubeadm(differences, answer, Undone(known.run, known.at, known.replaced)) if known else differences
 
 
 def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, ...]:

@@ -94,12 +94,12 @@ class _NotOfAWave(AskedGate):
 
 def _opened(name: str, gate: AskedGate, command: OpenWave, baseline: dict[str, Any]) -> Reading | None:
     try:
-        found = gate.before(command)
+        opened = gate.before(command)
     except RemoteError as error:
         return Reading(name, *_unanswered(error))
-    if found is None:
+    if opened is None:
         return None
-    verdict, said, kept = found
+    verdict, said, kept = opened
     if kept is not None:
         baseline[name] = kept
     return Reading(name, verdict, said)
@@ -141,7 +141,7 @@ def _unanswered(error: RemoteError) -> Judged:
 
 def _baseline(text: str) -> Mapping[str, Any]:
     try:
-        found = json_text.parse(text) if text else {}
+        baselines = json_text.parse(text) if text else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return baselines if isinstance(baselines, dict) else {}

@@ -73,15 +73,15 @@ class KubeletCheckDocument:
 
 
 def _document(answer: KubeletVerdict) -> KubeletCheckDocument:
-    found = answer.outcome
-    if found is None:
+    outcome = answer.outcome
+    if outcome is None:
         return KubeletCheckDocument(answer.file, None, (), {}, tuple(_unread(answer)))
     return KubeletCheckDocument(
         file=answer.file,
-        verdict=Start.STARTS if found.starts else Start.FAILS,
-        ignored=found.ignored,
-        effective=found.effective,
-        messages=tuple(_message(message, answer.file) for message in found.messages),
+        verdict=Start.STARTS if outcome.starts else Start.FAILS,
+        ignored=outcome.ignored,
+        effective=outcome.effective,
+        messages=tuple(_message(message, answer.file) for message in outcome.messages),
     )
 
 
@@ -107,12 +107,12 @@ _SAID = {MessageLevel.FATAL: "fatal", MessageLevel.WARNING: "warning", MessageLe
 
 
 def _lines(answer: KubeletVerdict) -> Iterator[str]:
-    found = answer.outcome
-    if found is None:
+    outcome = answer.outcome
+    if outcome is None:
         yield printable(str(answer.unread), _LONGEST_LINE)
         return
-    yield f"{printable(answer.file, _LONGEST_LINE)}: {'starts' if found.starts else 'does not start'}"
-    for message in found.messages:
+    yield f"{printable(answer.file, _LONGEST_LINE)}: {'starts' if outcome.starts else 'does not start'}"
+    for message in outcome.messages:
         where = f"{message.place}: " if message.place else ""
         said = f"  {_SAID[message.level]}: {where}{message.text} [{message.reference}]"
         yield "  " + printable(said, _LONGEST_LINE)

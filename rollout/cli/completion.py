@@ -93,14 +93,14 @@ def _names_and_files(group: FirstWordGroup, ctx: click.Context, incomplete: str)
 
 def _items(known: Complete, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
     import_module("rollout.composition.kinds").install()  # inventories and plans are read with them
-    found: list[CompletionItem[Any]] = []
+    items: list[CompletionItem[Any]] = []
     try:
         for text in known(ctx, incomplete):
-            if text.startswith(incomplete) and len(found) < MOST:
-                found.append(CompletionItem(text))
+            if text.startswith(incomplete) and len(items) < MOST:
+                items.append(CompletionItem(text))
     except (RolloutError, OSError, ValueError):
         return []
-    return found
+    return items
 
 
 def _files(folder: str) -> Iterator[str]:
@@ -152,8 +152,8 @@ def _nodesets(ctx: click.Context, incomplete: str) -> Iterator[str]:
     if not cluster:
         return
     inventory = _session(project).only_remembered(cluster)
-    found = _LAST_TERM.fullmatch(incomplete)
-    before = (found[1] or "") if found else ""
+    term = _LAST_TERM.fullmatch(incomplete)
+    before = (term[1] or "") if term else ""
     yield from (f"{before}@{name}" for name in sorted(inventory.nodesets))
     yield from (f"{before}{name}" for name in inventory.nodes)
 

@@ -31,5 +31,5 @@ def _lacks(session: Session, made: Plan, path: Path) -> tuple[str, ...]:
         return ()
     from rollout.features.approvals.client.waiting import missing_approvals  # noqa: PLC0415 - only for a plan that needs approvals
 
-    found = missing_approvals(session.files(), made, rules, path, session.logins)
-    return tuple(printable(problem.message, 400) for problem in found)
+    missing = missing_approvals(session.files(), made, rules, path, session.logins)
+    return tuple(printable(problem.message, 400) for problem in missing)

@@ -147,13 +147,13 @@ def _assumed(text: str) -> int | None:
     """The minor of ``--assume-kubelet 1.37``."""
     if not text:
         return None
-    known, found = known_minors(), versions.parse(text)
-    if found is None or found.minor not in known:
+    known, version = known_minors(), versions.parse(text)
+    if version is None or version.minor not in known:
         span = f"1.{known.start} to 1.{known.stop - 1}"
         raise UsageError(
             "assume-kubelet", f"--assume-kubelet takes a version that rollout knows ({span}), not {text!r}"
         )
-    return found.minor
+    return version.minor
 
 
 def _show(

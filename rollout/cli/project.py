@@ -24,8 +24,8 @@ def project_here() -> Project:
         return project_at(Path())
     if _IN_META not in context.meta:
         context.meta[_IN_META] = project_at(Path())
-    found: Project = context.meta[_IN_META]
-    return found
+    project: Project = context.meta[_IN_META]
+    return project
 
 
 class ProjectOption(click.Option):

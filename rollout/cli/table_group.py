@@ -83,10 +83,10 @@ class TableGroup(click.Group):
             return stand_ins.command(name)
         import_module("rollout.composition.kinds").install()
         module, _, attribute = listed.where.partition(":")
-        found = getattr(import_module(f"rollout.{module}"), attribute)
-        if not isinstance(found, click.Command):
+        command = getattr(import_module(f"rollout.{module}"), attribute)
+        if not isinstance(command, click.Command):
             raise TypeError(listed.where)
-        return found
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -145,13 +145,13 @@ class WatchKeys:
         """Whether it sent a request."""
         if self._state is None:
             return False
-        found = pressed(self._keyboard, key, self._state, alone=alone)
-        self._keyboard, self.left = found.keyboard, found.leave
+        press = pressed(self._keyboard, key, self._state, alone=alone)
+        self._keyboard, self.left = press.keyboard, press.leave
         self._display.show_keys(self._keyboard)
-        if found.request is not None:
-            self._keyboard = replace(self._keyboard, said=self._send(found.request))
+        if press.request is not None:
+            self._keyboard = replace(self._keyboard, said=self._send(press.request))
             self._display.show_keys(self._keyboard)
-        return found.request is not None
+        return press.request is not None
 
     def _send(self, word: RequestWord) -> str:
         try:

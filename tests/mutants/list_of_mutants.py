@@ -669,8 +669,8 @@ MUTANTS = (
     Mutant(
         "measured-once-for-ever",
         "rollout/app/node_worker.py",
-        "found = self.just_measured.pop(ask.node, None)",
-        "found = self.just_measured.get(ask.node)",
+        "measured = self.just_measured.pop(ask.node, None)",
+        "measured = self.just_measured.get(ask.node)",
         "a soak judges a node by what it was right after its change",
         ("tests/app/test_node_worker.py::test_a_measurement_counts_once_and_only_for_its_own_transaction",),
     ),

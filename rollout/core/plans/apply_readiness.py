@@ -52,10 +52,10 @@ class Standings:
 
     def answer(self) -> PlanDecision:
         """For all nodes of a plan. If no node answered, the run reports why; the run also handles single drifted nodes."""
-        found = set(self.nodes.values())
-        if Now.OPEN in found or found <= {Now.UNREAD}:
+        standings = set(self.nodes.values())
+        if Now.OPEN in standings or standings <= {Now.UNREAD}:
             return PlanDecision.BEGIN
-        return PlanDecision.ALREADY_APPLIED if found == {Now.AS_PLANNED} else PlanDecision.PLAN_AGAIN
+        return PlanDecision.ALREADY_APPLIED if standings == {Now.AS_PLANNED} else PlanDecision.PLAN_AGAIN
 
 
 def stand(plan: Plan, reports: Mapping[str, Report], runs: Collection[str] = ()) -> Standings:

@@ -95,10 +95,10 @@ def loads_lines(plan: Plan) -> Iterator[str]:
 
 
 def _members(plan: Plan) -> dict[str, int]:
-    found = {group.name: 0 for group in plan.groups}
+    counts = {group.name: 0 for group in plan.groups}
     for node in plan.nodes.values():
-        found[node.group] += 1
-    return found
+        counts[node.group] += 1
+    return counts
 
 
 def _groups(plan: Plan, entries: list[Consequence]) -> str:

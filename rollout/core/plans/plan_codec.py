@@ -86,8 +86,8 @@ def selection_in(data: bytes) -> tuple[str, str]:
 
 def wanted_in(data: bytes) -> tuple[WantedSetting, ...]:
     """What the plan in a journal wants, without reading all of it; ``()``: its version did not record it."""
-    found = _WANTED.search(data)
-    return json_text.converter(tuple[WantedSetting, ...]).decode(json_text.parse(found[1]), "wanted") if found else ()
+    match = _WANTED.search(data)
+    return json_text.converter(tuple[WantedSetting, ...]).decode(json_text.parse(match[1]), "wanted") if match else ()
 
 
 def reasons_in(data: bytes) -> tuple[str, ...]:
@@ -95,9 +95,9 @@ def reasons_in(data: bytes) -> tuple[str, ...]:
 
     Also of a plan of another version; ``()``: it records them in another form.
     """
-    found = _GROUPS.search(data)
+    match = _GROUPS.search(data)
     try:
-        groups = json_text.parse(found[1]) if found else []
+        groups = json_text.parse(match[1]) if match else []
         files = [file for group in groups for file in group["change"]["files"]]
         reasons = [reason for file in files for reason in file["reasons"]]
     except (ValueError, KeyError, TypeError):
@@ -198,17 +198,17 @@ def _filled(file: FileChange, contents: Mapping[str, bytes]) -> FileChange:
     """The reverse of ``_by_digest``."""
 
     def content(name: bytes | None) -> bytes:
-        found = contents.get((name or b"").decode("utf-8", "replace"))
-        if found is None:
+        content = contents.get((name or b"").decode("utf-8", "replace"))
+        if content is None:
             raise json_text.ShapeError(f"{printable(file.path)} has a content that is not in blobs")
-        return found
+        return content
 
     return replace(file, before=None if file.before == b"" else content(file.before), after=content(file.after))
 
 
 def _sealed(body: dict[str, Any]) -> tuple[str, bytes]:
-    found = hashlib.sha256(_canonical(body)).hexdigest()
-    return found, _canonical({**body, "digest": found})
+    computed = hashlib.sha256(_canonical(body)).hexdigest()
+    return computed, _canonical({**body, "digest": computed})
 
 
 def _canonical(document: dict[str, Any]) -> bytes:

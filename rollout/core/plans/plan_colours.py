@@ -27,8 +27,8 @@ def _lines(text: str, width: int) -> Iterator[tuple[str, str]]:
     """Each line with its style."""
     section = ""
     for line in text.split("\n"):
-        if found := _DIFF.match(line):
-            yield _OF_DIFF[found.lastgroup or "same"], line
+        if match := _DIFF.match(line):
+            yield _OF_DIFF[match.lastgroup or "same"], line
             continue
         section = line if line[:1] != " " else section
         style = _style(line, section)

@@ -217,14 +217,14 @@ def warning_lines(plan: Plan) -> Iterator[str]:
 
 
 def left_lines(plan: Plan) -> Iterator[str]:
-    found = folded_left(plan)
-    if found:
+    left = folded_left(plan)
+    if left:
         yield ""
         yield "Left alone"
-    for entry, names in found[:MOST_REASONS]:
+    for entry, names in left[:MOST_REASONS]:
         yield f"  {_standing(entry)}: {counted(len(names), 'node')}  {folded(names)}"
         yield f"     {printable(entry.reason, 400)} [{printable(entry.reference, 80)}]"
-    rest = found[MOST_REASONS:]
+    rest = left[MOST_REASONS:]
     if rest:
         yield f"  … {counted(sum(len(names) for _, names in rest), 'more node')} for {counted(len(rest), 'other reason')}: see them all with -o json"
 

@@ -182,9 +182,9 @@ def groups(decided: Iterable[Decided]) -> tuple[tuple[ChangeGroup, ...], Mapping
     for entry in decided:
         members.setdefault((entry.label, entry.change), []).append(entry.node.name)
     ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[0][0], repr(item[0][1])))
-    found = tuple(ChangeGroup(f"g{at}", label, change) for at, ((label, change), _) in enumerate(ordered, 1))
-    names = {name: group.name for group, (_, nodes) in zip(found, ordered, strict=True) for name in nodes}
-    return found, names
+    change_groups = tuple(ChangeGroup(f"g{at}", label, change) for at, ((label, change), _) in enumerate(ordered, 1))
+    names = {name: group.name for group, (_, nodes) in zip(change_groups, ordered, strict=True) for name in nodes}
+    return change_groups, names
 
 
 def highest_counter(fleet: FleetSnapshot) -> int:

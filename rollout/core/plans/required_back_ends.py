@@ -85,7 +85,7 @@ def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, 
     """One problem for each kind of back end that is needed but not set."""
     lacking = [(gate.name, gate.asks.back_end) for gate in needs.gates if gate.asks.lacks_back_end(endpoints)]
     kinds = dict.fromkeys(query.back_end for query in known().queries.values())
-    found = {what: names for what in kinds if (names := [name for name, lacks in lacking if lacks == what])}
+    missing = {what: names for what in kinds if (names := [name for name, lacks in lacking if lacks == what])}
     problems = tuple(
         Problem(
             f"no-{what.lower()}",
@@ -93,7 +93,7 @@ def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, 
             f"inventory of {cluster} names none",
             hint=_hint(what),
         )
-        for what, names in found.items()
+        for what, names in missing.items()
         for article in ("an" if what[0] == "A" else "a",)
     )
     if needs.late and not any(gate.can_be_late for gate in needs.gates):

@@ -57,12 +57,12 @@ def _of_snapshot(read: Snapshot | Unread | None) -> tuple[str, ...]:
 
 
 def _static_pods(folders: tuple[Manifests, ...]) -> tuple[str, ...]:
-    found = [
+    shown = [
         f"{', '.join(printable(name, 60) for name in names)} in {printable(folder.folder, 120)}"
         for folder in folders
         if (names := sorted(filter(_MANIFEST.fullmatch, folder.files.names)))
     ]
-    return (f"it has {' and '.join(found)}",) if found else ()
+    return (f"it has {' and '.join(shown)}",) if shown else ()
 
 
 def _server(unit: str) -> tuple[str, ...]:

@@ -41,9 +41,9 @@ def encode(fleet: FleetSnapshot) -> bytes:
     def keep(state: FileState) -> FileState:
         if state.content is None:
             return state
-        found = digest(state.content)
-        contents[found] = state.content
-        return replace(state, content=found.encode())
+        computed = digest(state.content)
+        contents[computed] = state.content
+        return replace(state, content=computed.encode())
 
     kinds: dict[str, tuple[str, Json]] = {}
     read: dict[str, Json] = {}
@@ -126,10 +126,10 @@ class _Parts:
         first = self.kinds.get(value["kind"]) if isinstance(value["kind"], str) else None
         if first is None or not isinstance(value["but"], dict):
             raise ShapeError(f"{where} is of no known kind")
-        found: Snapshot = json_differences.applied(Snapshot, first, value["but"], where)
-        if found.files is not first.files or found.measurement.files is not first.measurement.files:
+        snapshot: Snapshot = json_differences.applied(Snapshot, first, value["but"], where)
+        if snapshot.files is not first.files or snapshot.measurement.files is not first.measurement.files:
             raise ShapeError(f"{where} has files that are not in its kind")  # their contents would not be checked
-        return found
+        return snapshot
 
 
 def _fleet(stream: JsonStream, file: str) -> FleetSnapshot:

@@ -24,15 +24,15 @@ def wanted_fields(change: Change, path: str) -> Mapping[str, Value]:
 
 def _filled(shown: Mapping[str, Value], written: Mapping[str, Value]) -> dict[str, Value]:
     """``shown`` with the values of ``written`` for those that are ``None``."""
-    found: dict[str, Value] = {}
+    fields: dict[str, Value] = {}
     for name, value in shown.items():
         here = written.get(name)
         if isinstance(value, dict):
             inner = _filled(value, here if isinstance(here, dict) else {})
-            found |= {name: inner} if inner or not value else {}
+            fields |= {name: inner} if inner or not value else {}
         elif value is not None or here is not None:
-            found[name] = here if value is None else value
-    return found
+            fields[name] = here if value is None else value
+    return fields
 
 
 _LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -48,7 +48,7 @@ def _document(content: bytes) -> Mapping[str, Value]:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _MOST_DEPTH:
                 return {}
-        found = yaml.load(content, _LOADER)  # noqa: S506 - a safe loader
+        document = yaml.load(content, _LOADER)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -54,8 +54,8 @@ def noted(notes: Iterable[tuple[float, str, str]]) -> FreezeNoted | None:
     """The freeze in force. ``notes``: time, operator and text, oldest first."""
     now: FreezeNoted | None = None
     for at, who, text in notes:
-        if found := _NOTE.fullmatch(text):
-            now = FreezeNoted(found[2], int(found[3]), at, who, found[4]) if found[1] == "frozen" else None
+        if match := _NOTE.fullmatch(text):
+            now = FreezeNoted(match[2], int(match[3]), at, who, match[4]) if match[1] == "frozen" else None
         elif now is not None and (missed := _MISSED.fullmatch(text)) and missed[1] == now.name:
             now = replace(now, missed=missed[2])
     return now

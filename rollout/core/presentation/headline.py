@@ -77,10 +77,10 @@ def wanted_settings(wanted: Iterable[WantedSetting]) -> tuple[ChangedSetting, ..
 
 
 def _setting(reason: str) -> ChangedSetting:
-    found = _REASON.fullmatch(printable(reason, 500))
-    if found is None:
+    match = _REASON.fullmatch(printable(reason, 500))
+    if match is None:
         return ChangedSetting(printable(reason, 200), "", "")
-    return ChangedSetting(found["name"], printable(found["old"], 120), printable(found["new"], 120))
+    return ChangedSetting(match["name"], printable(match["old"], 120), printable(match["new"], 120))
 
 
 def reverted_settings(settings: Iterable[ChangedSetting]) -> tuple[ChangedSetting, ...]:

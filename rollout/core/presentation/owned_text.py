@@ -101,9 +101,9 @@ def owned_lines(cluster: str, noted: OwnedNoted | None) -> Iterator[str]:
     if noted.compared is None:
         yield f"  {runs}: no comparison yet; `rollout verify --cluster {cluster}` reads the nodes"
         return
-    found = noted.compared
-    yield f"  {runs}: {compared_line(found)}"
-    if found.without:
+    compared = noted.compared
+    yield f"  {runs}: {compared_line(compared)}"
+    if compared.without:
         yield f"      rollout verify --cluster {cluster}"
 
 

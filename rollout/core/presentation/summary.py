@@ -273,12 +273,12 @@ def summarize(state: RunState) -> Summary:
 
 def shown_config_map(state: RunState) -> ShownConfigMap | None:
     """``None``: the run has none, or has not come to it yet."""
-    change, found = state.order.config_map, state.config_map
-    if change is None or state.ending is Ending.PREFLIGHT or not (found.sent or state.phase is Phase.ENDED):
+    change, standing = state.order.config_map, state.config_map
+    if change is None or state.ending is Ending.PREFLIGHT or not (standing.sent or state.phase is Phase.ENDED):
         return None
     return ShownConfigMap(
-        change.namespace, change.name, change.key, found.outcome, found.reference, found.message, state.owes_config_map,
-        found.sent, restores=found.restores or state.order.goal is Goal.REVERT,
+        change.namespace, change.name, change.key, standing.outcome, standing.reference, standing.message, state.owes_config_map,
+        standing.sent, restores=standing.restores or state.order.goal is Goal.REVERT,
     )  # fmt: skip
 
 

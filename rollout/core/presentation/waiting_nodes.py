@@ -102,9 +102,9 @@ def data_seen(state: RunState) -> WaitingForData | None:
     )
     if wave is None or wave.data is None or not records:
         return None
-    found = gathered(wave.data, records)
-    waits = any(each.missing for each in found) and not state.waits
-    return WaitingForData(wave.name, found, state.data_by if waits else None)
+    counts = gathered(wave.data, records)
+    waits = any(each.missing for each in counts) and not state.waits
+    return WaitingForData(wave.name, counts, state.data_by if waits else None)
 
 
 def _which(count: int, what: str, nodes: str) -> str:

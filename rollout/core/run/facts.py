@@ -170,29 +170,29 @@ _SETTLING, _SUSPECT, _REHEARSING = _bits(NodeList.SETTLING), _bits(NodeList.SUSP
 
 def marks(record: NodeRecord, passes: int, now: float) -> int:
     """Bit ``n`` is ``Count`` n, the bits above are ``NodeList``. ``passes``: how often in a row the gates must pass in the soak."""
-    found = _of_work(record, passes) | _of_waits(record)
+    facts = _of_work(record, passes) | _of_waits(record)
     if now < record.busy_until:
-        found |= _SETTLING
+        facts |= _SETTLING
     if unavailable(record, now):
-        found |= _UNAVAILABLE | _RECOVERING * recovering(record, now)
+        facts |= _UNAVAILABLE | _RECOVERING * recovering(record, now)
     if may_count(record):
         charged = wrong(record)
-        found |= _SUSPECT | (_OF_CHARGE[charged] if charged is not None else 0)
-    return found
+        facts |= _SUSPECT | (_OF_CHARGE[charged] if charged is not None else 0)
+    return facts
 
 
 def _of_work(record: NodeRecord, passes: int) -> int:
     """Its state, and what is to be done with it."""
-    found = _OF_STATE[record.current.state]
+    facts = _OF_STATE[record.current.state]
     if record.asked is not None:
-        found |= _ASKED
+        facts |= _ASKED
     else:
-        found |= _TO_READ if is_to_be_claimed(record) else _UNASKED.get(record.current.state, 0)
+        facts |= _TO_READ if is_to_be_claimed(record) else _UNASKED.get(record.current.state, 0)
     if record.current.state is _CONFIRMED:
-        found |= _SHORT * (record.passes < passes)
+        facts |= _SHORT * (record.passes < passes)
         if record.to_revert:
-            found |= _MARKED_UNASKED if record.asked is None else _MARKED
-    return found
+            facts |= _MARKED_UNASKED if record.asked is None else _MARKED
+    return facts
 
 
 def is_to_be_claimed(record: NodeRecord) -> bool:
@@ -202,14 +202,14 @@ def is_to_be_claimed(record: NodeRecord) -> bool:
 
 def _of_waits(record: NodeRecord) -> int:
     """What keeps it from being changed or left."""
-    found = _CORDONED * record.cordoned
+    facts = _CORDONED * record.cordoned
     at = record.current
     if isinstance(at, Draining | Drained):
-        found |= _DRAINING
+        facts |= _DRAINING
     if isinstance(at, MAY_WAIT) and at.postponed is not None:
-        found |= _POSTPONED
+        facts |= _POSTPONED
     if record.rehearsal is _BACK:
-        found |= _REHEARSING
+        facts |= _REHEARSING
     if record.reference in FENCES:
-        found |= _FENCED
-    return found
+        facts |= _FENCED
+    return facts

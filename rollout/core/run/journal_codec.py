@@ -112,15 +112,19 @@ def rules_of(order: str) -> int | None:
 
 
 def _rules_in(body: object) -> int | None:
-    found = body.get("rules") if isinstance(body, dict) else RULES
-    return found if type(found) is int else None
+    rules = body.get("rules") if isinstance(body, dict) else RULES
+    return rules if type(rules) is int else None
 
 
 def transactions_in(order: str) -> frozenset[str]:
     """The transactions that an order reverts, also of an order with other rules. None, if it cannot be read."""
     body = _object(order)
-    found = body.get("transactions") if isinstance(body, dict) else None
-    return frozenset(tx for tx in found.values() if isinstance(tx, str)) if isinstance(found, dict) else frozenset()
+    transactions = body.get("transactions") if isinstance(body, dict) else None
+    return (
+        frozenset(tx for tx in transactions.values() if isinstance(tx, str))
+        if isinstance(transactions, dict)
+        else frozenset()
+    )
 
 
 def decode_order(text: str) -> Order:

@@ -63,9 +63,9 @@ def _counters(state: RunState) -> Iterator[str]:
     """Law 10: what decisions count and list is what the records say, and depends on nothing from before."""
     nodes = state.nodes
     if isinstance(nodes, Records):
-        found = nodes.differs(Records.anew(nodes.layout, nodes, nodes.clock))
-        if found:
-            yield f"law 10: {found}"
+        difference = nodes.differs(Records.anew(nodes.layout, nodes, nodes.clock))
+        if difference:
+            yield f"law 10: {difference}"
 
 
 def _limits(state: RunState) -> Iterator[str]:

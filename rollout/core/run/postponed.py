@@ -104,9 +104,9 @@ def images_of(report: Report) -> tuple[str, ...] | None:
     said = report.measurement.pulls if report.measurement else None
     if said is None:
         return None
-    found = tuple("an unnamed image" if image == _UNNAMED else image for image in said)
-    more = len(found) - MOST_IMAGES
-    return found if more <= 0 else (*found[:MOST_IMAGES], counted(more, "more image"))
+    named = tuple("an unnamed image" if image == _UNNAMED else image for image in said)
+    more = len(named) - MOST_IMAGES
+    return named if more <= 0 else (*named[:MOST_IMAGES], counted(more, "more image"))
 
 
 _UNNAMED = "(unnamed)"

@@ -118,8 +118,8 @@ def _missing_data(builder: StateBuilder) -> str:
     data, names = builder.state.order.waves[builder.state.wave].data, _confirmed(builder)
     if data is None or not names:
         return ""
-    found = gathered(data, [builder.record(name) for name in names])
-    return " and ".join(str(each) for each in found if each.missing)
+    counts = gathered(data, [builder.record(name) for name in names])
+    return " and ".join(str(each) for each in counts if each.missing)
 
 
 def _short_of_pulls(builder: StateBuilder) -> bool:

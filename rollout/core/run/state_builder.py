@@ -68,10 +68,10 @@ class StateBuilder:
             self._changed = True
 
     def record(self, name: str) -> NodeRecord:
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = self._nodes[name]
-        return found
+        record = self._known.get(name)
+        if record is None:
+            record = self._known[name] = self._nodes[name]
+        return record
 
     def next_step(self, now: float) -> None:
         """Begin the next step. A builder that serves many steps knows the records it has read; ``finish`` freezes those it has changed."""

@@ -156,10 +156,10 @@ class IllegalMoveError(Exception):
 
 def move(node: NodeRecord, heard: Heard, run: Circumstances) -> Move:
     """What the node does. ``IllegalMoveError``: it cannot be heard so in its state."""
-    found = _move(node, heard, run)
-    if found is None:
+    chosen = _move(node, heard, run)
+    if chosen is None:
         raise IllegalMoveError(f"a node that is {node.state} cannot take {heard.on!r}")
-    return found
+    return chosen
 
 
 def _move(node: NodeRecord, heard: Heard, run: Circumstances) -> Move | None:
@@ -506,15 +506,15 @@ def moved(node: NodeRecord, heard: Heard, run: Circumstances) -> tuple[NodeRecor
 
     When another run has nodes of ours, nothing is asked: armed nodes are left to their guards.
     """
-    found = move(node, heard, run)
-    before, to = node.state, found.to.state
+    chosen = move(node, heard, run)
+    before, to = node.state, chosen.to.state
     changes: dict[str, Any] = {
         "asked": None,
-        "current": found.to,
-        "cause": _charge(node, found),
-        "owed": found.owed or (node.owed and _is_open(node, to, run)),
+        "current": chosen.to,
+        "cause": _charge(node, chosen),
+        "owed": chosen.owed or (node.owed and _is_open(node, to, run)),
     }
-    changes |= _why(node, heard, found)
+    changes |= _why(node, heard, chosen)
     if to is not before:
         changes |= _entering(node, to, run)
     if before in BROKEN and node.cordoned:  # others may have got the room of its cordon
@@ -523,12 +523,12 @@ def moved(node: NodeRecord, heard: Heard, run: Circumstances) -> tuple[NodeRecor
         changes["shown"] = to is NodeState.CONFIRMED
     if _counts_anew(node, heard, to):
         changes["since"] = run.now
-    after = altered(node, {**changes, **found.also})
+    after = altered(node, {**changes, **chosen.also})
     if run.claimed:
         return after, Next.NOTHING
-    if found.then is Next.READ_LATER:
+    if chosen.then is Next.READ_LATER:
         return altered(after, {"retry_at": run.now + READ_EVERY}), Next.NOTHING
-    return (_retried(after), Next.NOTHING) if found.then is Next.RETRY else (after, found.then)
+    return (_retried(after), Next.NOTHING) if chosen.then is Next.RETRY else (after, chosen.then)
 
 
 def _charge(node: NodeRecord, found: Move) -> Cause | None:

@@ -36,14 +36,14 @@ class Number:
 def number_in(evidence: str) -> Number | None:
     """The number that a query measured; ``None`` if its evidence has none."""
     evidence = evidence[:_MOST]
-    medians = [float(found[1]) for found in islice(_MEDIAN.finditer(evidence), 2)]
+    medians = [float(match[1]) for match in islice(_MEDIAN.finditer(evidence), 2)]
     if len(medians) == 2:
         return Number(*medians)
-    if found := _BEYOND.search(evidence):
-        return Number(float(found[1]), float(found[2]))
-    if found := _RANGE.search(evidence):
-        value = float(found[1] if found[3] == "least" else found[2])
-        return Number(value, float(found[4]) if found[4] else None)
+    if match := _BEYOND.search(evidence):
+        return Number(float(match[1]), float(match[2]))
+    if match := _RANGE.search(evidence):
+        value = float(match[1] if match[3] == "least" else match[2])
+        return Number(value, float(match[4]) if match[4] else None)
     return None
 
 
