@@ -85,8 +85,8 @@ def apply_plan(
         check_nodes_not_frozen(plan.cluster, standings.frozen)
         answer = standings.answer()
         if answer is PlanDecision.PLAN_AGAIN:
-            said = f"nothing was touched: the plan fits no node any more; {_not_open(standings)}"
-            raise UsageError("plan-is-stale", said, hint=again(plan))
+            message = f"nothing was touched: the plan fits no node any more; {_not_open(standings)}"
+            raise UsageError("plan-is-stale", message, hint=again(plan))
         if answer is PlanDecision.ALREADY_APPLIED:
             return NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(past, plan), changes)
     if approvals:
@@ -111,18 +111,18 @@ def _check_as_wanted(call: CallPorts, plan: Plan, inventory: Inventory, nodes: N
     standings = stand_as_wanted(plan, read_receipts(call.access(inventory, names), nodes, keep=call.keep))
     check_nodes_not_frozen(plan.cluster, standings.frozen)
     if why := _not_open(standings):
-        said = f"nothing was touched: the plan changes no node, because each had its settings; {why}"
-        raise UsageError("plan-is-stale", said, hint=again(plan))
+        message = f"nothing was touched: the plan changes no node, because each had its settings; {why}"
+        raise UsageError("plan-is-stale", message, hint=again(plan))
 
 
 def _not_open(found: Standings) -> str:
     """The reasons why the plan does not fit nodes."""
-    said = (
+    reasons = (
         (Now.DRIFTED, "changed since the plan"),
         (Now.AS_PLANNED, "already as planned"),
         (Now.UNREAD, "could not be read"),
     )
-    parts = [f"{what}: {printable(fold(names), 300)}" for now, what in said if (names := found.named(now))]
+    parts = [f"{what}: {printable(fold(names), 300)}" for now, what in reasons if (names := found.named(now))]
     return "; ".join(parts)
 
 

@@ -79,8 +79,8 @@ def put(
             if text == change.after and not void:
                 return _as_wanted(change, config_maps, clock.now(), restores=restores)
             if not holds():
-                said = "another controller has the cluster's lease, or the journal does not answer"
-                return ConfigMapRead(clock.now(), ConfigMapOutcome.UNANSWERED, "", "lease-lost", said)
+                why = "another controller has the cluster's lease, or the journal does not answer"
+                return ConfigMapRead(clock.now(), ConfigMapOutcome.UNANSWERED, "", "lease-lost", why)
             seen = text
             if text == change.after:
                 config_maps.touch(found, ASK_SECONDS)
@@ -92,9 +92,9 @@ def put(
             if final and seen == change.after:  # nor may an earlier controller write it
                 return _as_wanted(change, config_maps, clock.now(), restores=restores)
             if final and seen is not None:
-                said = printable(f"it could not be written: {error.message} [{error.reference}]", 300)
+                why = printable(f"it could not be written: {error.message} [{error.reference}]", 300)
                 read = digest(seen.encode())
-                return ConfigMapRead(clock.now(), ConfigMapOutcome.REFUSED, read, "config-map-refused", said)
+                return ConfigMapRead(clock.now(), ConfigMapOutcome.REFUSED, read, "config-map-refused", why)
             if final or clock.now() >= until:
                 failed = "read" if seen is None else "written"
                 message = printable(f"it could not be {failed}: {error.message}", 300)
@@ -138,13 +138,13 @@ def _renamed(change: ConfigMapChange, config_maps: ConfigMaps) -> str:
 def _left_alone(change: ConfigMapChange, found: ConfigMap | None, at: float) -> ConfigMapRead:
     text = None if found is None else found.data.get(change.key)
     if found is None or text is None:
-        said = "it does not exist any more"
+        message = "it does not exist any more"
     elif found.uid != change.uid:
-        said = "it is not the one of the plan, so it was left as it is: it is of another cluster (which kubeconfig and context is it?), or others have made it anew"
+        message = "it is not the one of the plan, so it was left as it is: it is of another cluster (which kubeconfig and context is it?), or others have made it anew"
     else:
-        said = f"others have changed it, so it was left as it is; it differs in {differences(change.before, text)}"
+        message = f"others have changed it, so it was left as it is; it differs in {differences(change.before, text)}"
     read = "" if text is None else digest(text.encode())
-    return ConfigMapRead(at, ConfigMapOutcome.CHANGED, read, "config-map-changed", printable(said, 600))
+    return ConfigMapRead(at, ConfigMapOutcome.CHANGED, read, "config-map-changed", printable(message, 600))
 
 
 # What a plan writes.
@@ -173,10 +173,10 @@ def with_config_map(
     )  # the next upgrade keeps it
     names = dict.fromkeys(name for name in next(iter(settings.values())) if name.partition(".")[0] not in fields)
     if names and plan.has_work:
-        said = (
+        message = (
             f"kubeadm's ConfigMap has no place for {', '.join(names)}: nodes that join later do not get it from there"
         )
-        return _warned(plan, IN_PART, said)
+        return _warned(plan, IN_PART, message)
     return plan
 
 

@@ -149,8 +149,8 @@ class NodeGates:
         except RemoteError as error:
             raise UntouchableError(BASELINE_UNKNOWN, f"its baseline could not be taken: {error}") from None
         if wants_ready and sight.node.ready != "True":
-            said = f": {sight.node.ready_message}" if sight.node.ready_message else ""
-            raise UntouchableError("not-ready-before", f"its Node is not Ready before the change{said}")
+            detail = f": {sight.node.ready_message}" if sight.node.ready_message else ""
+            raise UntouchableError("not-ready-before", f"its Node is not Ready before the change{detail}")
         return baseline_of(sight)
 
     def judged(self, ask: Ask, report: Report, change: Change) -> Judgement:
@@ -205,16 +205,16 @@ class NodeGates:
         try:
             sight = self._look(ask.node)
         except RemoteError as error:
-            said = f"the request to the API server failed: {error}"
-            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate, _ in gates]
+            why = f"the request to the API server failed: {error}"
+            return [Reading(gate.name, Verdict.UNKNOWN, why) for gate, _ in gates]
         try:
             baseline = read_baseline(ask.baseline)
         except BaselineError:
-            said = "there is no baseline from before the change to compare with"
-            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate, _ in gates]
+            why = "there is no baseline from before the change to compare with"
+            return [Reading(gate.name, Verdict.UNKNOWN, why) for gate, _ in gates]
         if sight.pods_at and sight.pods_at < max(baseline.at, self.newest_at.get(ask.node, 0)):
-            said = "the API server returned older pods than before: its cache is behind"
-            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate, _ in gates]
+            why = "the API server returned older pods than before: its cache is behind"
+            return [Reading(gate.name, Verdict.UNKNOWN, why) for gate, _ in gates]
         self.newest_at[ask.node] = sight.pods_at
         self.started[ask.node] = pods_started(sight, baseline)
         since = self._since(ask, sight, change)

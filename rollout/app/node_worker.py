@@ -333,8 +333,8 @@ class NodeWorker:
         if not self.approved or trigger is not (Trigger.VOIDED if ask.void else Trigger.UNTOUCHED):
             return None
         run = newer_run(self._plan, report, self.run)
-        said = f"run {printable(run, 80)} changed it since the plan was made: plan it again and have it approved"
-        return (USED, said) if run else None
+        message = f"run {printable(run, 80)} changed it since the plan was made: plan it again and have it approved"
+        return (USED, message) if run else None
 
     def _ask(self, ask: Ask, *, take_over: bool = False) -> Report:
         started = self.clock.now()

@@ -135,8 +135,8 @@ def _remarks(
     inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str], around: Around, seen: Mapping[str, _Seen]
 ) -> tuple[Remark, ...]:
     taken = [(name, each) for name in selection for each in seen[name].taken]
-    said = [(name, each) for name in selection for each in seen[name].managed]
-    return (*history.remarks(inventory, selection, fleet, around), *history.folded([*taken, *said]))
+    managed = [(name, each) for name in selection for each in seen[name].managed]
+    return (*history.remarks(inventory, selection, fleet, around), *history.folded([*taken, *managed]))
 
 
 def _another_role(role: SeenRole) -> Said:

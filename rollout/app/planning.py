@@ -124,9 +124,9 @@ class Wanted:
 
 def wanted_by_files(asked: ToPlan, overrides: Sequence[str]) -> Wanted:
     """What inventory, playbook and ``overrides`` (NAME=VALUE) want."""
-    said = {setting.name: setting for setting in map(parse_override, overrides)}
+    overridden = {setting.name: setting for setting in map(parse_override, overrides)}
     inventory, policy = asked.inventory, asked.policy
-    return Wanted(settings_of(inventory, policy, said), wanted_of(inventory, policy, said, asked.selection))
+    return Wanted(settings_of(inventory, policy, overridden), wanted_of(inventory, policy, overridden, asked.selection))
 
 
 def make_plan(

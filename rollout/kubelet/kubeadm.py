@@ -43,9 +43,9 @@ def config_map_name(cluster_configuration: str) -> str:
             "kubeadm-version-unknown", "kubeadm's ClusterConfiguration has no kubernetesVersion of 1.N"
         )
     minor, gates = int(version[1]), found.get("featureGates")
-    said = gates.get(_GATE) if isinstance(gates, dict) else None
+    enabled = gates.get(_GATE) if isinstance(gates, dict) else None
     without = minor >= _LOCKED_SINCE or (
-        minor >= _GATE_SINCE and (minor >= _ON_SINCE if said is None else said is True)
+        minor >= _GATE_SINCE and (minor >= _ON_SINCE if enabled is None else enabled is True)
     )
     return "kubelet-config" if without else f"kubelet-config-1.{minor}"
 

@@ -256,11 +256,11 @@ class LabMachine:
         service = self.services.get(name)
         if service is None or service.phase is not UnitPhase.RUNNING or not service.pid:
             return False
-        said = runtimes.reload(name, service.arguments, self.tree) if name in DAEMONS else None
-        if said is None and name in DAEMONS:
+        lines = runtimes.reload(name, service.arguments, self.tree) if name in DAEMONS else None
+        if lines is None and name in DAEMONS:
             self._vanish(service, now)
             service.end(now, 1)
-        for text in said or ():
+        for text in lines or ():
             self.say(now, service.pid, identifier(service), text)
         return True
 

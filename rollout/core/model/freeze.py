@@ -41,10 +41,10 @@ _FACT = re.compile(r"(\d{1,15}) ([A-Za-z0-9_.@-]{1,200}) ([A-Za-z0-9+/=-]+) ([A-
 
 def of_fact(facts: Mapping[str, str]) -> NodeFreeze | None:
     """The freeze that a node reports among its facts."""
-    said = facts.get(FROZEN)
-    if said is None:
+    fact = facts.get(FROZEN)
+    if fact is None:
         return None
-    found = _FACT.fullmatch(said)
+    found = _FACT.fullmatch(fact)
     if found is None:
         return NodeFreeze(0, "", "", "")
     name = "" if found[2] == "-" else found[2]

@@ -110,8 +110,8 @@ def inventory_settings(inventory: Inventory) -> Mapping[str, str]:
 
 
 def _digest(settings: Mapping[str, Setting], known: dict[str, str]) -> str:
-    said = [[key, one.value, one.if_unsupported, one.pin] for key, one in sorted(settings.items())]
-    text = json.dumps(said, sort_keys=True)
+    written = [[key, one.value, one.if_unsupported, one.pin] for key, one in sorted(settings.items())]
+    text = json.dumps(written, sort_keys=True)
     if text not in known:
         known[text] = sha256(text.encode()).hexdigest()[:_SETTINGS_DIGITS]
     return known[text]

@@ -138,8 +138,8 @@ def _decoded(data: bytes, file: str, versions: tuple[int, ...]) -> Plan:
             f"{file} is a plan of version {printable(str(version), 40)}; this rollout reads {VERSION}",
             hint="plan again: `rollout plan`",
         )
-    said = document.pop("digest", None)
-    if _sealed(document) != (said, data):
+    stated = document.pop("digest", None)
+    if _sealed(document) != (stated, data):
         raise _error(
             "plan-edited", f"{file} was changed after it was written", hint="plan again; a plan is never edited"
         )

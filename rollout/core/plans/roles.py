@@ -35,9 +35,9 @@ class SeenRole:
 
 def seen_role(node: Node, read: Snapshot | Unread | None, live: LiveNode | None) -> SeenRole:
     """``read`` and ``live``: the node and its Node, if they were read."""
-    said = role_of(node.labels)
-    if said is Role.CONTROL_PLANE:
-        return SeenRole(said)
+    role = role_of(node.labels)
+    if role is Role.CONTROL_PLANE:
+        return SeenRole(role)
     seen = [*_of_snapshot(read), *(shown_by_its_node(live) if live else ())]
     if seen:
         return SeenRole(Role.CONTROL_PLANE, " and ".join(seen))
@@ -74,5 +74,5 @@ def shown_by_its_node(live: LiveNode) -> tuple[str, ...]:
     """What shows in the API that it is of the control plane."""
     labels = [key for key in CONTROL_PLANE if key in live.labels]
     taints = [key for key in CONTROL_PLANE if any(taint.startswith((f"{key}:", f"{key}=")) for taint in live.taints)]
-    said = [f"the label {label}" for label in labels[:1]] or [f"the taint {taint}" for taint in taints[:1]]
-    return tuple(f"its Node has {each}" for each in said)
+    signs = [f"the label {label}" for label in labels[:1]] or [f"the taint {taint}" for taint in taints[:1]]
+    return tuple(f"its Node has {each}" for each in signs)

@@ -155,9 +155,9 @@ def _keys_of(version: Json, file: str) -> tuple[str, ...]:
     """The keys that follow the version in a file of this version."""
     if isinstance(version, int) and version in (VERSION, *_MISSING_IN):
         return tuple(key for key in _KEYS[1:] if key not in _MISSING_IN.get(version, ()))
-    said = printable(str(version), 40)
+    shown = printable(str(version), 40)
     reads = f"this rollout reads {min(_MISSING_IN)} to {VERSION}"
-    raise _error("snapshot-version", f"{file} is a snapshot of version {said}; {reads}")
+    raise _error("snapshot-version", f"{file} is a snapshot of version {shown}; {reads}")
 
 
 def _entries(stream: JsonStream) -> Iterator[tuple[str, Json]]:

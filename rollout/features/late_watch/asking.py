@@ -234,17 +234,17 @@ class LateWatcher:
             return LateRound(Verdict.UNKNOWN, "the run is in progress: its controller measures its gates")
         if missed := gap(so_far, state.now, self.zones.wall_seconds()):
             self._note(LateWord.GAP, missed)
-        verdict, said = self._judged(state)
+        verdict, evidence = self._judged(state)
         self.heartbeat()
         changed = so_far.last is None or so_far.last.word is not WORD_OF[verdict]
         if worth_a_note(so_far, verdict, self.zones.wall_seconds()):
-            self._note(WORD_OF[verdict], said)
+            self._note(WORD_OF[verdict], evidence)
         failures = so_far.failures + 1 if verdict is Verdict.FAIL else 0
         if failures < self.plan.passes:
-            return LateRound(verdict, said, changed)
-        harm = f"{counted(failures, 'failure')} in a row; {said}"
+            return LateRound(verdict, evidence, changed)
+        harm = f"{counted(failures, 'failure')} in a row; {evidence}"
         self._note(LateWord.HARM, harm)
-        return LateRound(verdict, said, changed, harm)
+        return LateRound(verdict, evidence, changed, harm)
 
     def rounds(self, every: float, act: Callable[[LateRound], int], away: Callable[[StateError], None]) -> int:
         """A round every so many seconds, until the watch ends or ``act`` was told of harm; its last answer.
@@ -311,8 +311,8 @@ class LateWatcher:
             if not touched or not state.order.wave_gates:
                 continue
             judged = self.wave_gates.judge(JudgeWave(wave, state.baselines.get(wave, ""), touched))
-            said = judged.evidence or "its gates pass"
-            yield Reading(f"wave {ordered.name}", judged.verdict, said)
+            evidence = judged.evidence or "its gates pass"
+            yield Reading(f"wave {ordered.name}", judged.verdict, evidence)
             self.heartbeat()
 
     def _of_nodes(self, state: RunState) -> Iterator[Reading]:
@@ -326,8 +326,8 @@ class LateWatcher:
             settle = max(group.change.settle for group in self.plan.groups)
             self.wait(max(AGAIN_READY, settle + 1.0))
             self.looked = True
-        verdict, said = judge_nodes(state, self._look(state, names))
-        yield Reading("nodes", verdict, said)
+        verdict, evidence = judge_nodes(state, self._look(state, names))
+        yield Reading("nodes", verdict, evidence)
 
     def _look(self, state: RunState, names: tuple[str, ...]) -> dict[str, Reading]:
         """The worst reading of each node."""

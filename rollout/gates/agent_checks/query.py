@@ -133,20 +133,20 @@ def _ignoring(change: Change, measurement: Measurement) -> str:
 
 
 def _healthz(change: Change, measurement: Measurement) -> Judged:
-    said = measurement.healthz
-    if said is None:
+    healthz = measurement.healthz
+    if healthz is None:
         return Verdict.UNKNOWN, "no program on the node can query healthz"
-    if said == "off":
+    if healthz == "off":
         return (
             (Verdict.PASS, "off")
             if change.healthz_port == 0
             else (Verdict.FAIL, f"off, port {change.healthz_port} was planned")
         )
-    if said == "ok":
+    if healthz == "ok":
         return Verdict.PASS, f"ok on port {change.healthz_port}"
-    if said in NOT_OBSERVED:
-        return Verdict.UNKNOWN, f"{NOT_OBSERVED[said]} [{NOT_ITS_OWN}]"
-    return Verdict.FAIL, said
+    if healthz in NOT_OBSERVED:
+        return Verdict.UNKNOWN, f"{NOT_OBSERVED[healthz]} [{NOT_ITS_OWN}]"
+    return Verdict.FAIL, healthz
 
 
 def _effective_config(change: Change, measurement: Measurement) -> Judged:

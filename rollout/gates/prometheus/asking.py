@@ -78,9 +78,9 @@ class MetricGate(AskedGate):
     def before_once(self, command: OpenWave) -> tuple[Verdict, str, Any]:
         query, nodes = self.query, command.nodes
         answer = self._query(nodes)
-        verdict, said = judge_samples(query, answer)
+        verdict, evidence = judge_samples(query, answer)
         if verdict is not Verdict.PASS:
-            return verdict, said, {}
+            return verdict, evidence, {}
         found = answering(answer, nodes)
         if NODES in query.query and not found:
             return Verdict.UNKNOWN, unnamed(answer, nodes), {}
@@ -89,22 +89,22 @@ class MetricGate(AskedGate):
         if lacking:
             return Verdict.UNKNOWN, f"no sample of {', '.join(lacking)}: each kind of node is compared with its own", {}
         kept = {kind: _kept(found.values()) for kind, found in kinds.items()}
-        return verdict, said, {"nodes": fold(found), "kinds": kept}
+        return verdict, evidence, {"nodes": fold(found), "kinds": kept}
 
     def now_once(self, command: JudgeWave, past: _Past) -> Judged:
         query = self.query
         answer = self._query(command.touched)
-        verdict, said = judge_samples(query, answer)
+        verdict, evidence = judge_samples(query, answer)
         if verdict is not Verdict.PASS:
-            return verdict, said
+            return verdict, evidence
         now = answering(answer, command.touched)
         if NODES in query.query and not now:
             return Verdict.UNKNOWN, unnamed(answer, command.touched)
         if gone := vanished(now, past.nodes, command.touched):
             return Verdict.UNKNOWN, gone
         if query.worse is not None:
-            verdict, said = self._compared(query.worse, command, answer, past)
-        return verdict, f"{seen(now, command.touched)}{said}"
+            verdict, evidence = self._compared(query.worse, command, answer, past)
+        return verdict, f"{seen(now, command.touched)}{evidence}"
 
     def _compared(self, worse: Worse, command: JudgeWave, answer: Samples, past: _Past) -> Judged:
         """Compare each kind with its control group: nodes not touched yet, or else the same nodes before the wave."""

@@ -63,11 +63,11 @@ def probe(back_ends: HttpBackEnds) -> Probe:
 def _error(answer: HttpAnswer) -> RemoteError:
     """Prometheus reports query errors as JSON; a proxy in front of it may send anything."""
     try:
-        said = mapping(decoded(answer), "the answer").get("error")
+        problem = mapping(decoded(answer), "the answer").get("error")
     except RemoteError:
-        said = None
-    if isinstance(said, str) and answer.status in (400, 422):
-        return RemoteError("bad-query", f"answered {answer.status}: {printable(said, 200)}")
+        problem = None
+    if isinstance(problem, str) and answer.status in (400, 422):
+        return RemoteError("bad-query", f"answered {answer.status}: {printable(problem, 200)}")
     return refusal(answer)
 
 

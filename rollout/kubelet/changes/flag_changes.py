@@ -39,12 +39,12 @@ def template_flags(
     variables: dict[str, Value] = {"variable": now.variable, "arguments": [_escaped(word) for word in own]}
     environment_file = rendered(templates.flags_env, templates.flags_env_name, variables, node)
     try:
-        said = env_file.values(environment_file.text)
-        words = tuple(word.text for word in arguments.split(said.pop(now.variable, "")))
+        environment = env_file.values(environment_file.text)
+        words = tuple(word.text for word in arguments.split(environment.pop(now.variable, "")))
     except ValueError as error:
         raise environment_file.refused(f"invalid template output: {error}", words=("variable",)) from None
     own_words = tuple(word.text for word in arguments.split(merged))
-    stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
+    stray = [*environment, *(word for word in words if not word.startswith("-") and word not in own_words)]
     if now.variable not in env_file.values(environment_file.text):
         raise environment_file.refused(f"the template does not set {now.variable}", words=("variable",))
     if stray:

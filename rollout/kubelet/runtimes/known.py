@@ -130,8 +130,12 @@ def _default_endpoint(minor: int) -> str:
 
 def labelled(name: str, minor: int) -> Runtime:
     """The runtime of a node with this label ``containerRuntime`` and a kubelet of this minor; ``""``: the usual one."""
-    said = next((known for known in KNOWN if name in known.labels), None) or _usual(minor)
-    return said.successor if said.successor is not None and not said.contained_in(minor) else said.runtime
+    described = next((known for known in KNOWN if name in known.labels), None) or _usual(minor)
+    return (
+        described.successor
+        if described.successor is not None and not described.contained_in(minor)
+        else described.runtime
+    )
 
 
 def every_label() -> tuple[str, ...]:

@@ -85,12 +85,12 @@ def find(snapshot: Snapshot, unit: str, ours: frozenset[str] = frozenset()) -> C
 
 
 def _read(snapshot: Snapshot, unit: str, service: Service) -> Command:
-    said = service.unit.properties
-    if said.get("NeedDaemonReload") == "yes":
+    properties = service.unit.properties
+    if properties.get("NeedDaemonReload") == "yes":
         raise LayoutError("need-daemon-reload", f"{unit} was changed without systemctl daemon-reload")
     if service.process is None:
         raise LayoutError("runtime-not-running", f"{unit} does not run; it was unhealthy before")
-    paths = (said["FragmentPath"], *said.get("DropInPaths", "").split())
+    paths = (properties["FragmentPath"], *properties.get("DropInPaths", "").split())
     texts = {path: layout.text_of(snapshot.files.get(path), path) for path in paths}
     start = unit_file.start(texts, layout.specifiers_of(snapshot, unit))
     return Command(unit, start, texts, layout.environments_of(snapshot, start), service.process.command_line)

@@ -118,12 +118,12 @@ class RegionWorkers:
     def _identified(self, name: str, address: str) -> RegionWorker:
         """The identity of a new worker. It is not used if its rollout or its agent differs from ours."""
         try:
-            said = decode_identity(self._scheduler.call(remote.identify, address, (), IDENTIFY_SECONDS))
+            identity = decode_identity(self._scheduler.call(remote.identify, address, (), IDENTIFY_SECONDS))
         except (RemoteError, CallLostError, ValueError) as error:
             trouble = f"it did not answer as a worker of rollout: {printable(str(error), 200)}"
             return RegionWorker(name, address, "", trouble, time.monotonic())
-        ahead = said.clock - self._clock()
-        return RegionWorker(name, address, said.process, self._trouble(said), time.monotonic(), ahead)
+        ahead = identity.clock - self._clock()
+        return RegionWorker(name, address, identity.process, self._trouble(identity), time.monotonic(), ahead)
 
     def _trouble(self, said: WorkerIdentity) -> str:
         if said.trouble:

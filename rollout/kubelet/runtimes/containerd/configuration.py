@@ -184,16 +184,16 @@ def _imports(snapshot: Snapshot, file: ConfigFile, containerd: RuntimeVersion) -
 
     A relative pattern is below containerd's working directory in 1.6.20 and 1.7.0, beside the file in 1.6.39 and 1.7.24.
     """
-    said = file.document.get("imports", [])
-    if not isinstance(said, list) or not all(isinstance(entry, str) for entry in said):
+    imports = file.document.get("imports", [])
+    if not isinstance(imports, list) or not all(isinstance(entry, str) for entry in imports):
         raise LayoutError("containerd-config", f"{file.path}: imports is not a list of paths")
-    wandering = [entry for entry in said if "*" in entry and not entry.startswith("/")]
+    wandering = [entry for entry in imports if "*" in entry and not entry.startswith("/")]
     if wandering and containerd.major < 2:
         message = (
             f"{file.path} imports {wandering[0]}, a relative pattern: releases of containerd 1.x resolve it differently"
         )
         raise LayoutError("containerd-config", message)
-    return [path for entry in said for path in _matches(snapshot, node_files.beside(file.path, entry))]
+    return [path for entry in imports for path in _matches(snapshot, node_files.beside(file.path, entry))]
 
 
 def _matches(snapshot: Snapshot, path: str) -> list[str]:

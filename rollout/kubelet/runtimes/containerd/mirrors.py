@@ -92,8 +92,8 @@ def _check_capable(mirror: str, table: Mapping[str, Any] | None, path: str) -> N
         asked = f"{urlsplit(_plain(mirror)).path}/v2"
         message = f"{path} has {mirror} without `override_path = true`: containerd asks it at {asked}"
         raise LayoutError("mirror-path", message)
-    said = table.get("capabilities")
-    if said and not set(_NEEDED) <= {str(entry).lower() for entry in said}:
+    capabilities = table.get("capabilities")
+    if capabilities and not set(_NEEDED) <= {str(entry).lower() for entry in capabilities}:
         raise LayoutError("mirror-not-capable", f"{path} has {mirror} without the capabilities {' and '.join(_NEEDED)}")
 
 

@@ -93,8 +93,8 @@ def _check_version(version: str, document: Mapping[str, object]) -> None:
 
 
 def _imports(tree: FileTree, path: str, document: Mapping[str, object]) -> Iterator[str]:
-    said = document.get("imports", [])
-    for pattern in said if isinstance(said, list) else ():
+    imports = document.get("imports", [])
+    for pattern in imports if isinstance(imports, list) else ():
         whole = posixpath.join(posixpath.dirname(path), str(pattern))
         folder, _, name = whole.rpartition("/")
         if "*" not in name:
