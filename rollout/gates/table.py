@@ -68,20 +68,20 @@ def askers(back_ends: HttpBackEnds | None, nodes: Nodes | None = None) -> Mappin
     """
     from rollout.gates.command.asking import CommandGate
 
-    found: dict[str, Asker] = {CommandQuery.kind: CommandGate}
+    asker_of: dict[str, Asker] = {CommandQuery.kind: CommandGate}
     if nodes is not None:
         from rollout.gates.steady_nodes.asking import connected
 
-        found[SteadyQuery().kind] = connected(nodes)
+        asker_of[SteadyQuery().kind] = connected(nodes)
     if back_ends is not None:
         from rollout.gates.alertmanager import client as alertmanager
         from rollout.gates.page import client as page
         from rollout.gates.prometheus import client as prometheus
 
-        found[PrometheusQuery.kind] = prometheus.connected(back_ends)
-        found[AlertQuery.kind] = alertmanager.connected(back_ends)
-        found[HttpQuery.kind] = page.connected(back_ends)
-    return found
+        asker_of[PrometheusQuery.kind] = prometheus.connected(back_ends)
+        asker_of[AlertQuery.kind] = alertmanager.connected(back_ends)
+        asker_of[HttpQuery.kind] = page.connected(back_ends)
+    return asker_of
 
 
 def probes(back_ends: HttpBackEnds) -> tuple[Probe, ...]:

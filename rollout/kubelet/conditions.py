@@ -86,8 +86,8 @@ def conditions(written: Mapping[str, Mapping[str, Value]]) -> tuple[ValueConditi
 
 def all_hold(every: tuple[ValueCondition, ...], values: NodeValues, before: NodeValues | None = None) -> bool | None:
     """False if one does not hold, else ``None`` if one is unknown."""
-    found = [each.holds(values, before) for each in every]
-    return False if False in found else None if None in found else True
+    holding = [each.holds(values, before) for each in every]
+    return False if False in holding else None if None in holding else True
 
 
 def number(value: object, path: str = "") -> float | None:

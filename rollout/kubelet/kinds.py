@@ -45,8 +45,8 @@ _SKEW, _SKEW_BEFORE, _WIDER_SINCE = 3, 2, 28
 
 def unsupported_api_server(api_server: str) -> str:
     """Why no kubelet that rollout knows may run under an API server of this version; ``""``: one may."""
-    minors, found = fields.known_minors(), versions.parse(api_server)
-    if found is None or minors.start <= found.minor < minors.stop + _SKEW:
+    minors, version = fields.known_minors(), versions.parse(api_server)
+    if version is None or minors.start <= version.minor < minors.stop + _SKEW:
         return ""
     span = f"1.{minors.start} to 1.{minors.stop - 1}"
     return f"no kubelet that rollout knows ({span}) may run under an API server {printable(api_server, 40)}"

@@ -36,13 +36,13 @@ _VERSION = re.compile(r"v?1\.(\d+)(\.|$)")
 
 def config_map_name(cluster_configuration: str) -> str:
     """The name of the ConfigMap by kubeadm's ``ClusterConfiguration``. ``SpliceError``: it has no version that is known."""
-    found = splice.read(cluster_configuration.encode())
-    version = _VERSION.match(str(found.get("kubernetesVersion", "")))
+    document = splice.read(cluster_configuration.encode())
+    version = _VERSION.match(str(document.get("kubernetesVersion", "")))
     if version is None:
         raise splice.SpliceError(
             "kubeadm-version-unknown", "kubeadm's ClusterConfiguration has no kubernetesVersion of 1.N"
         )
-    minor, gates = int(version[1]), found.get("featureGates")
+    minor, gates = int(version[1]), document.get("featureGates")
     enabled = gates.get(_GATE) if isinstance(gates, dict) else None
     without = minor >= _LOCKED_SINCE or (
         minor >= _GATE_SINCE and (minor >= _ON_SINCE if enabled is None else enabled is True)
@@ -57,8 +57,12 @@ def kubernetes_version(cluster_configuration: str) -> str:
 
 def lacking(text: str, fields: Mapping[str, Value]) -> Mapping[str, Value]:
     """Those of the fields with a value that a kubelet does not read from the text as it is: ``60s`` is also ``1m0s``."""
-    found = splice.read(text.encode())
-    return {name: value for name, value in fields.items() if name not in found or not _has(found[name], value, (name,))}
+    document = splice.read(text.encode())
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in document or not _has(document[name], value, (name,))
+    }
 
 
 def _has(found: Value, wanted: Value, path: tuple[str, ...]) -> bool:
@@ -69,8 +73,8 @@ def _has(found: Value, wanted: Value, path: tuple[str, ...]) -> bool:
 
 def with_fields(text: str, fields: Mapping[str, Value]) -> str:
     """The text with these fields. Everything else keeps its bytes. ``SpliceError``: it cannot be edited safely."""
-    found = splice.read(text.encode())
-    if found.get("kind") != "KubeletConfiguration":
+    document = splice.read(text.encode())
+    if document.get("kind") != "KubeletConfiguration":
         raise splice.SpliceError("not-a-kubelet-config", "its text is not a KubeletConfiguration")
     return splice.splice(text.encode(), splice.written(fields)).content.decode()
 

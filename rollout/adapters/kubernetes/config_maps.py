@@ -28,16 +28,16 @@ class ApiConfigMaps:
 
     def read(self, namespace: str, name: str, timeout: float) -> ConfigMap | None:
         try:
-            found = mapping(self._client.get(_path(namespace, name), timeout), "a ConfigMap")
+            document = mapping(self._client.get(_path(namespace, name), timeout), "a ConfigMap")
         except RemoteError as error:
             if error.reference == "not-found":
                 return None
             raise
-        metadata = mapping(found.get("metadata"), "metadata")
+        metadata = mapping(document.get("metadata"), "metadata")
         version, uid = (text(metadata.get(key), key) for key in ("resourceVersion", "uid"))
         if not version or not uid:
             raise RemoteError("bad-answer", "the ConfigMap has no resourceVersion, or no uid")
-        data = {key: text(value, f"data.{key}") for key, value in mapping(found.get("data"), "data").items()}
+        data = {key: text(value, f"data.{key}") for key, value in mapping(document.get("data"), "data").items()}
         return ConfigMap(namespace, name, version, data, uid)
 
     def write(self, found: ConfigMap, key: str, text: str, timeout: float) -> None:

@@ -44,11 +44,11 @@ def of_fact(facts: Mapping[str, str]) -> NodeFreeze | None:
     fact = facts.get(FROZEN)
     if fact is None:
         return None
-    found = _FACT.fullmatch(fact)
-    if found is None:
+    match = _FACT.fullmatch(fact)
+    if match is None:
         return NodeFreeze(0, "", "", "")
-    name = "" if found[2] == "-" else found[2]
-    return NodeFreeze(int(found[1]), name, _decoded(found[3])[:MOST_WHO], _decoded(found[4])[:MOST_WHY])
+    name = "" if match[2] == "-" else match[2]
+    return NodeFreeze(int(match[1]), name, _decoded(match[3])[:MOST_WHO], _decoded(match[4])[:MOST_WHY])
 
 
 def encoded(text: str) -> str:

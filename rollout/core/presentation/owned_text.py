@@ -87,9 +87,9 @@ def owned_noted(notes: Iterable[tuple[float, str]]) -> OwnedNoted | None:
             if owned[2] == "owned":
                 runs[owned[1]] = None
             compared = None
-        elif found := _COMPARED.fullmatch(text):
-            without, missing = ("" if nodes == _NONE else nodes for nodes in (found[2], found[3]))
-            compared = ComparedNodes(at, int(found[1]), without, missing)
+        elif match := _COMPARED.fullmatch(text):
+            without, missing = ("" if nodes == _NONE else nodes for nodes in (match[2], match[3]))
+            compared = ComparedNodes(at, int(match[1]), without, missing)
     return OwnedNoted(tuple(runs), compared) if runs else None
 
 

@@ -172,8 +172,8 @@ def _seconds(clock: Clock) -> float:
 
 def _told_time(answer: RemoteAnswer) -> float | None:
     """The node's time. ``None``: its login shell ran no command line."""
-    found = re.search(rf"{_MARK} (\d{{1,12}})\b".encode(), answer.stdout)
-    return float(found[1]) if found else None
+    match = re.search(rf"{_MARK} (\d{{1,12}})\b".encode(), answer.stdout)
+    return float(match[1]) if match else None
 
 
 def _clock(node: str, off: float) -> DoctorResult:

@@ -104,24 +104,24 @@ def explain(
     if row := next((each for each in (*known_defects(), *own) if each.id == reference), None):
         _print(session, DefectDocument(row), row_lines(row))
         return
-    found = explanation_of(setting, _minor(kubelet), *_runtime(runtime), own)
-    lines, document = explanation_lines(found), ExplanationDocument(found)
+    explanation = explanation_of(setting, _minor(kubelet), *_runtime(runtime), own)
+    lines, document = explanation_lines(explanation), ExplanationDocument(explanation)
     if node_name:
-        here, shown = _on_node(session, cluster, node_name, found, snapshot, own)
+        here, shown = _on_node(session, cluster, node_name, explanation, snapshot, own)
         lines = (line for part in (lines, on_node_lines(here, shown)) for line in part)
-        document = ExplanationDocument(found, OnNodePart(here, shown))
+        document = ExplanationDocument(explanation, OnNodePart(here, shown))
     elif is_typed("cluster") or snapshot:
         raise UsageError("no-node", "--cluster and --snapshot need --node", hint="name a node")
     _print(session, document, lines)
 
 
 def _list(session: Session, word: str) -> None:
-    found = topics_with(word, (*known_defects(), *own_defects(session.files())))
-    if not found:
+    topics = topics_with(word, (*known_defects(), *own_defects(session.files())))
+    if not topics:
         raise UsageError(
             "nothing-found", f"nothing has `{printable(word, 60)}` in its name or text", hint="`rollout explain --list`"
         )
-    _print(session, TopicsDocument(found), topic_lines(found))
+    _print(session, TopicsDocument(topics), topic_lines(topics))
 
 
 def _print(session: Session, document: object, lines: Iterable[str]) -> None:
@@ -148,18 +148,18 @@ def _on_node(
 def _minor(kubelet: str) -> int | None:
     if not kubelet:
         return None
-    found = versions.parse(kubelet)
-    if found is None:
+    version = versions.parse(kubelet)
+    if version is None:
         raise UsageError("kubelet-unknown", f"--kubelet {kubelet!r} is not a kubelet version", hint="such as 1.33")
-    return found.minor
+    return version.minor
 
 
 def _runtime(wanted: str) -> tuple[Runtime | None, RuntimeVersion | None]:
     """``containerd``, ``crio 1.32.4``, ``containerd-1.7.24``, ``cri-dockerd-0.3.15``."""
     if not wanted:
         return None, None
-    found = _RUNTIME.fullmatch(wanted)
-    name, version = (found["name"], found["version"] or "") if found else (wanted, "")
+    match = _RUNTIME.fullmatch(wanted)
+    name, version = (match["name"], match["version"] or "") if match else (wanted, "")
     runtime = next((each.runtime for each in KNOWN if _plain(each.runtime.value) == _plain(name)), None)
     known_version = parse(version) if version else None
     if runtime is None or (version and known_version is None):

@@ -36,10 +36,10 @@ class Alertmanager:
         asked = [("active", "true"), ("silenced", quiet), ("inhibited", quiet), ("unprocessed", "true")]
         path = "/api/v2/alerts?" + urlencode([*asked, *(("filter", matcher) for matcher in matchers)])
         answer = self._endpoint.ask("GET", url, path, timeout=timeout, most=MOST_BYTES)
-        found = _expected(answer)
-        if not isinstance(found, list):  # `null` too: Alertmanager answers `[]` when nothing fires
+        answered = _expected(answer)
+        if not isinstance(answered, list):  # `null` too: Alertmanager answers `[]` when nothing fires
             raise RemoteError("bad-answer", "the answer is not a list")
-        return tuple(_alert(entry) for entry in found)
+        return tuple(_alert(entry) for entry in answered)
 
     def silence(self, url: str, silence: Silence, timeout: float) -> str:
         begins = datetime.now(UTC)
@@ -61,8 +61,8 @@ class Alertmanager:
 
     def standing(self, url: str, comment: str, timeout: float) -> tuple[str, ...]:
         answer = self._endpoint.ask("GET", url, "/api/v2/silences", timeout=timeout, most=MOST_BYTES)
-        found = (mapping(entry, "a silence") for entry in listing(_expected(answer), "the answer"))
-        ours = [each for each in found if text(each.get("comment"), "a comment").startswith(comment)]
+        silences = (mapping(entry, "a silence") for entry in listing(_expected(answer), "the answer"))
+        ours = [each for each in silences if text(each.get("comment"), "a comment").startswith(comment)]
         ids = [
             text(each.get("id"), "an id")
             for each in ours

@@ -81,15 +81,15 @@ class MetricGate(AskedGate):
         verdict, evidence = judge_samples(query, answer)
         if verdict is not Verdict.PASS:
             return verdict, evidence, {}
-        found = answering(answer, nodes)
-        if NODES in query.query and not found:
+        present = answering(answer, nodes)
+        if NODES in query.query and not present:
             return Verdict.UNKNOWN, unnamed(answer, nodes), {}
         kinds = self._kinds_of(nodes, answer) if query.worse else {}
-        lacking = [self._label(kind) for kind, found in kinds.items() if not found.samples]
+        lacking = [self._label(kind) for kind, present in kinds.items() if not present.samples]
         if lacking:
             return Verdict.UNKNOWN, f"no sample of {', '.join(lacking)}: each kind of node is compared with its own", {}
-        kept = {kind: _kept(found.values()) for kind, found in kinds.items()}
-        return verdict, evidence, {"nodes": fold(found), "kinds": kept}
+        kept = {kind: _kept(present.values()) for kind, present in kinds.items()}
+        return verdict, evidence, {"nodes": fold(present), "kinds": kept}
 
     def now_once(self, command: JudgeWave, past: _Past) -> Judged:
         query = self.query
@@ -177,8 +177,8 @@ class _Past:
             return None
 
     def of(self, kind: str) -> list[float]:
-        found = self.kinds.get(kind)
-        return [float(value) for value in found] if isinstance(found, list) else []
+        control = self.kinds.get(kind)
+        return [float(value) for value in control] if isinstance(control, list) else []
 
 
 def _kept(values: Sequence[float]) -> list[float]:

@@ -109,10 +109,10 @@ def _samples(data: Any) -> tuple[Sample, ...]:
         return (Sample("", _value(result)),)
     if kind != "vector":
         raise RemoteError("bad-query", f"the result is a {printable(str(kind), 20)}, not an instant vector")
-    found = listing(result, "the result")
-    if len(found) > MOST_SAMPLES:
-        raise RemoteError("too-large", f"{len(found)} samples; at most {MOST_SAMPLES}, aggregate them in the query")
-    return tuple(_sample(mapping(entry, "a sample")) for entry in found)
+    entries = listing(result, "the result")
+    if len(entries) > MOST_SAMPLES:
+        raise RemoteError("too-large", f"{len(entries)} samples; at most {MOST_SAMPLES}, aggregate them in the query")
+    return tuple(_sample(mapping(entry, "a sample")) for entry in entries)
 
 
 def _sample(entry: Any) -> Sample:

@@ -51,8 +51,8 @@ class SteadyGate(AskedGate):
 
     def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002 - it is in memory
         names = self._names(command.changed)
-        found = self.run.answer(lambda _seconds: self.nodes(), self.timeout)
-        return self._judged({**names, command.wave: command.touched}, found)
+        nodes = self.run.answer(lambda _seconds: self.nodes(), self.timeout)
+        return self._judged({**names, command.wave: command.touched}, nodes)
 
     def _names(self, changed: tuple[tuple[str, ...], ...]) -> dict[int, tuple[str, ...]]:
         """Wave → its changed nodes. A new controller may have no reading of some."""

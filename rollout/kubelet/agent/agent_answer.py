@@ -31,7 +31,7 @@ def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
     if isinstance(reading, Unread):
         return reading
     facts = dict(reading.facts)
-    found = Snapshot(
+    snapshot = Snapshot(
         node=node,
         machine_id=facts.pop("machine-id", ""),
         boot_id=facts.pop("boot-id", ""),
@@ -45,7 +45,7 @@ def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
         facts=facts,
         surroundings=reading.surroundings,
     )
-    return rancher_secrets.without_secrets(found)
+    return rancher_secrets.without_secrets(snapshot)
 
 
 def parse_verification(node: str, answer: RemoteAnswer) -> Verification | Unread:

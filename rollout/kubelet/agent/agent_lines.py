@@ -242,12 +242,12 @@ def _expected(
 ) -> None:
     file = FileVersions(path, _known(before, "absent"), _known(after, "absent"), _known(mode), _known(owner))
     known = reading.transactions.get(tx)
-    found = NodeTransaction(
+    transaction = NodeTransaction(
         tx, ReceiptState(state), int(applied_at), (*known.files, file) if known else (file,), int(reverted_at)
     )
-    if known and known != replace(found, files=known.files):
+    if known and known != replace(transaction, files=known.files):
         raise ValueError("a transaction with two states")
-    reading.transactions[tx] = found
+    reading.transactions[tx] = transaction
 
 
 def _stale(reading: AgentReading, how: str, seconds: str, unit: str, path: str) -> None:
@@ -346,11 +346,11 @@ def _inhibit_delay(reading: AgentReading, microseconds: str) -> None:
 def _processes(reading: AgentReading, unit: str, extent: str, names: str) -> None:
     """Cut off, what was counted is still there."""
     counted = (name.rsplit(":", 1) for name in _names(extent, names).names)
-    found = tuple(UnitProcesses(unit, name, _number(count)) for name, count in counted)
+    units = tuple(UnitProcesses(unit, name, _number(count)) for name, count in counted)
     known = _seen(reading).processes or ()
-    if len(known) + len(found) > MOST_OF_A_KIND * MOST_OF_A_KIND:
+    if len(known) + len(units) > MOST_OF_A_KIND * MOST_OF_A_KIND:
         raise ValueError("too many of this kind")
-    _around(reading, processes=(*known, *found))
+    _around(reading, processes=(*known, *units))
 
 
 def _seen(reading: AgentReading) -> NodeSurroundings:

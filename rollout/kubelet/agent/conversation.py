@@ -108,9 +108,9 @@ def greeted(output: bytes | bytearray, program: str, seen: int = 0) -> bool | No
     line = b"begin %b" % prepared(program).digest.encode()
     at = output.find(line, max(0, seen - len(line) - len(b" gzip")))
     while at >= 0:
-        found = _PACKED.match(output, at + len(line))
-        if found and (at == 0 or output[at - 1] == ord("\n")):
-            return bool(found[1])
+        match = _PACKED.match(output, at + len(line))
+        if match and (at == 0 or output[at - 1] == ord("\n")):
+            return bool(match[1])
         at = output.find(line, at + 1)
     return None
 
@@ -134,8 +134,8 @@ def answer(output: bytes | bytearray, nonce: str, seen: int = 0) -> Answer | Non
         raise ValueError("the node's output is not an answer to this request")
     at = output.find(end, max(0, seen - len(end) - len("255")))
     while at >= 0:
-        found = _STATUS.match(output, at + len(end))
-        if found:
-            return Answer(bytes(output[:at]), int(found[1]), bytes(output[found.end() :]))
+        match = _STATUS.match(output, at + len(end))
+        if match:
+            return Answer(bytes(output[:at]), int(match[1]), bytes(output[match.end() :]))
         at = output.find(end, at + 1)
     return None

@@ -200,14 +200,14 @@ def _propose(
             "disruption-capped",
             f"{does}; the playbook allows at most {policy.disruption.value}; the change is for {'; '.join(reasons)}",
         )
-    found = matching.on_change(here.snapshot, known.runtime_of(here), Doing(now, then, _occasions(change)), own)
-    stopping = [each for each in found if _stops(each) and each.defect.id not in policy.accepted]
+    defects = matching.on_change(here.snapshot, known.runtime_of(here), Doing(now, then, _occasions(change)), own)
+    stopping = [each for each in defects if _stops(each) and each.defect.id not in policy.accepted]
     if stopping:
         about = tuple(path.path for each in stopping for path in each.defect.when)
         raise LayoutError(KNOWN_DEFECT, defect_refusal(stopping), about=about)
     for refusal in home_files.foreign_files(change):  # apply would refuse to read them
         raise LayoutError("foreign-path", refusal)
-    return Proposal(change, _label(here), here.outcome.effective, kubelet.outcome.effective, found, (now, then))
+    return Proposal(change, _label(here), here.outcome.effective, kubelet.outcome.effective, defects, (now, then))
 
 
 def _occasions(change: Change) -> frozenset[Occasion]:

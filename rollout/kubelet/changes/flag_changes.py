@@ -163,8 +163,8 @@ def repeated(now: Layout, ours: tuple[str, ...], taken: Collection[str]) -> Mapp
     in_command = () if isinstance(now.flags_home, EnvHome) else ours
     names = {flag.name for flag in arguments.given(in_command)} | set(taken)
     pieces = [now.pieces[1 + flag.start] for flag in arguments.given(now.asked) if flag.name in names]
-    found = {piece.variable for piece in pieces if piece.variable and file_of(now, piece) == DROP_IN}
-    return {variable: now.variables[variable] for variable in sorted(found)}
+    variables = {piece.variable for piece in pieces if piece.variable and file_of(now, piece) == DROP_IN}
+    return {variable: now.variables[variable] for variable in sorted(variables)}
 
 
 def _environments(now: Layout, ours: tuple[str, ...], taken: Collection[str]) -> dict[str, str]:

@@ -161,13 +161,13 @@ def _as_arguments(fit: FitNode, needed: Mapping[str, Value]) -> Mapping[str, InF
     """Fields that are written as flags: k3s and RKE2 before 1.32 give their kubelet no file (k3s-io/docs #433)."""
     if fit.layout.embedding is None or fit.sources.config is not None or fit.sources.drop_ins is not None:
         return {}
-    found: dict[str, InFlag] = {}
+    flags: dict[str, InFlag] = {}
     for name, value in needed.items():
         entry = fields.field(name)
         known = next((flag for flag in map(fields.flag, entry.flags if entry else ()) if flag is not None), None)
         if known is not None and known.known_in(fit.version.minor) and not isinstance(value, dict | list):
-            found[name] = InFlag(known.name, values.flag_text(value), known.kind)
-    return found
+            flags[name] = InFlag(known.name, values.flag_text(value), known.kind)
+    return flags
 
 
 def _in_the_first_home(

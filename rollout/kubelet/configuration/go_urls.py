@@ -83,8 +83,8 @@ def _bad_host(host: str) -> str:
 
 
 def _bad_escape(text: str) -> str:
-    found = _ESCAPE.search(text)
-    return _escape_error(text[found.start() :]) if found else ""
+    match = _ESCAPE.search(text)
+    return _escape_error(text[match.start() :]) if match else ""
 
 
 def _escape_error(text: str) -> str:

@@ -308,5 +308,5 @@ _CHECKS: tuple[Check, ...] = (
 
 def complaints(checked: Checked) -> tuple[Complaint, ...]:
     """All errors; duplicate texts are reported once, as Go's aggregate does."""
-    found = (complaint for check in _CHECKS for complaint in check(checked))
-    return tuple(dict.fromkeys(found))
+    every = (complaint for check in _CHECKS for complaint in check(checked))
+    return tuple(dict.fromkeys(every))

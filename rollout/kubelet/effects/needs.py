@@ -103,8 +103,8 @@ def files_named(settings: Mapping[str, Setting]) -> tuple[str, ...]:
     for name, setting in settings.items():
         flag = fields.flag(name)
         values[flag.field if flag and flag.field else name] = setting.value
-    found = (values.get(name) or value_at(values, name) for name, _ in _FILES)
-    return tuple(dict.fromkeys(path for path in found if isinstance(path, str) and is_named(path)))
+    paths = (values.get(name) or value_at(values, name) for name, _ in _FILES)
+    return tuple(dict.fromkeys(path for path in paths if isinstance(path, str) and is_named(path)))
 
 
 def _made(here: Here) -> tuple[str, ...]:
@@ -244,10 +244,10 @@ def _state(here: Here, name: str) -> Mapping[str, Value] | None:
 def state_of(content: bytes) -> Mapping[str, Value] | None:
     """A manager's state; ``None`` where it is not a JSON object."""
     try:
-        found = json_text.parse(content)
+        document = json_text.parse(content)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 STRICT = "cpuManagerPolicyOptions.strict-cpu-reservation"
@@ -303,12 +303,12 @@ def _cpu_set(listed: str) -> frozenset[int]:
     if cpus(listed) > _MOST_CPUS:
         raise ValueError("more CPUs than Linux has")
     spans = sorted((int(part.partition("-")[0]), int(part.rpartition("-")[2])) for part in listed.split(","))
-    found: set[int] = set()
+    nodes: set[int] = set()
     free = 0  # the first CPU that no span has held so far
     for first, last in spans:
-        found.update(range(max(first, free), last + 1))
+        nodes.update(range(max(first, free), last + 1))
         free = max(free, last + 1)
-    return frozenset(found)
+    return frozenset(nodes)
 
 
 _MEMORY = ("reservedMemory", "kubeReserved.memory", "systemReserved.memory", "evictionHard.memory.available")

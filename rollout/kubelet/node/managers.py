@@ -89,11 +89,14 @@ def undone(snapshot: Snapshot, change: Change) -> tuple[Said, ...]:
 def _rendered(snapshot: Snapshot, paths: Sequence[str]) -> Iterator[Said]:
     """A line for each tool and each place where the settings belong instead."""
     for name, each in _RENDERERS.items():
-        found = _evidence(snapshot, name, each.os)
-        for instead in dict.fromkeys(each.of(path) for path in paths) if found else ():
+        evidence = _evidence(snapshot, name, each.os)
+        for instead in dict.fromkeys(each.of(path) for path in paths) if evidence else ():
             if instead:
                 files = ", ".join(path for path in paths if each.of(path) == instead)
-                yield f"rendered-by-{name}", f"{files}: {each.undone}: put the setting into {instead} (found: {found})"
+                yield (
+                    f"rendered-by-{name}",
+                    f"{files}: {each.undone}: put the setting into {instead} (found: {evidence})",
+                )
 
 
 def renderer(snapshot: Snapshot, path: str) -> str:

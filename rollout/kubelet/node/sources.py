@@ -102,10 +102,10 @@ def _drop_ins(snapshot: Snapshot, directory: str, now: Layout) -> tuple[File, ..
     ]
     there = (path for path, state in snapshot.files.items() if state.kind not in {"absent", "directory"})
     copies = {copy: source for copy, source in now.copies(there).items() if copy.endswith(".conf")}
-    found = {path: copies.get(path, path) for path in (*paths, *copies)}
+    read_from = {path: copies.get(path, path) for path in (*paths, *copies)}
     return tuple(
-        File(path, text_of(snapshot.files.get(found[path]), found[path]).encode())
-        for path in sorted(found, key=_walked)
+        File(path, text_of(snapshot.files.get(read_from[path]), read_from[path]).encode())
+        for path in sorted(read_from, key=_walked)
     )
 
 

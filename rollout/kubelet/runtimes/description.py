@@ -52,11 +52,11 @@ class RuntimeVersion:
 
 def parse(printed: str) -> RuntimeVersion | None:
     """The version in a runtime's output, or ``None`` if none can be parsed."""
-    found = _PRINTED.search(printed)
-    if found is None:
+    match = _PRINTED.search(printed)
+    if match is None:
         return None
-    text = f"{found[1]}.{found[2]}.{found[3]}{found[4]}"
-    return RuntimeVersion(int(found[1]), int(found[2]), int(found[3]), text)
+    text = f"{match[1]}.{match[2]}.{match[3]}{match[4]}"
+    return RuntimeVersion(int(match[1]), int(match[2]), int(match[3]), text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,9 +73,9 @@ def refusal(intent: str, runtime: Runtime, version: RuntimeVersion | None) -> tu
     """Why this intent has no home on this runtime: a stable reference and the reason; ``None`` if it has one."""
     if runtime is Runtime.UNKNOWN:
         return "runtime-unknown", f"rollout does not know this node's container runtime, so {intent} has no home here"
-    found = describe(runtime).row(intent, version)
-    if found is not None:
-        return ("setting-unsupported", f"{intent}: {found.refusal}") if found.refusal else None
+    row = describe(runtime).row(intent, version)
+    if row is not None:
+        return ("setting-unsupported", f"{intent}: {row.refusal}") if row.refusal else None
     if version is None:
         return (
             "runtime-version-unknown",

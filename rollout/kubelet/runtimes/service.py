@@ -30,10 +30,10 @@ class Command:
     @property
     def variables(self) -> Mapping[str, str]:
         """The environment of the process; files override ``Environment=``, later files override earlier ones."""
-        found = dict(self.start.environment)
+        variables = dict(self.start.environment)
         for entry in self.start.files:
-            found.update(environment_file.values(self.environments.get(entry.path, "")))
-        return found
+            variables.update(environment_file.values(self.environments.get(entry.path, "")))
+        return variables
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -63,8 +63,8 @@ class Command:
 
     def origin(self, name: str) -> unit_file.Piece | None:
         """The word that gives this flag."""
-        found = arguments.last(self.asked, name)
-        return self.pieces[1 + found.start] if found else None
+        flag = arguments.last(self.asked, name)
+        return self.pieces[1 + flag.start] if flag else None
 
 
 def find(snapshot: Snapshot, unit: str, ours: frozenset[str] = frozenset()) -> Command:

@@ -37,10 +37,10 @@ def read(text: str, path: str) -> Mapping[str, Any]:
 
 def value_at(document: Mapping[str, Any], keys: KeyPath) -> Any:  # any value of TOML
     """The value of a key, or ``None`` where it or a table on the way is missing."""
-    found: Any = document
+    value: Any = document
     for key in keys:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -76,16 +76,16 @@ def _assigned(text: str, keys: KeyPath, value: str | int, path: str) -> str:
 
 def _table(document: Any, keys: KeyPath) -> Any:  # tomlkit's containers are untyped maps
     """The table at ``keys`` if the file has one with its own header (or is it); ``None`` where one must be added."""
-    found = document
+    table = document
     for key in keys:
-        if not isinstance(found, Mapping) or key not in found:
+        if not isinstance(table, Mapping) or key not in table:
             return None
-        found = found[key]
-    if isinstance(found, Table) and found.is_super_table():
+        table = table[key]
+    if isinstance(table, Table) and table.is_super_table():
         return None
-    if not isinstance(found, Mapping):
+    if not isinstance(table, Mapping):
         raise ValueError(f"{'.'.join(keys)} is not a table")
-    return found
+    return table
 
 
 def _last_value(table: Any) -> str | None:

@@ -183,17 +183,17 @@ def pull_on_all(
             return OperatorCommand(line, order.seconds + MARGIN, sudo=True)
 
         def result(answer: CommandResult, image: str = image) -> None:
-            found = _read(answer, image, order.ways[answer.node].no_deadline)
-            so_far.add(found)
-            heard(found)
+            pull = _read(answer, image, order.ways[answer.node].no_deadline)
+            so_far.add(pull)
+            heard(pull)
 
         run_on_all(only(access, order.ways), nodes, command, bounds, commanded, stopping=stopping, heard=result)
 
 
 def _read(answer: CommandResult, image: str, no_deadline: str) -> TimedPull | NotPulled:
-    found = timed_pull(answer.node, image, answer.stdout.decode("utf-8", "replace"))
-    if found is not None:
-        return replace(found, no_deadline=no_deadline)
+    pull = timed_pull(answer.node, image, answer.stdout.decode("utf-8", "replace"))
+    if pull is not None:
+        return replace(pull, no_deadline=no_deadline)
     why = f"{answer.message} [{answer.reference}]" if answer.reference else "the answer is not whole"
     return NotPulled(answer.node, image, why)
 

@@ -106,8 +106,8 @@ def diagnose(
     inventory = session.inventory(cluster)
     selection = limited(limit, inventory)
     read = symptoms(session, inventory, selection, wanted.seconds, wanted.pod)
-    found = diagnose_cluster(read, wanted.target, wanted.pod)
-    return _shown(session, found, wanted, code=NOTHING_READ if read.nothing else 0)
+    diagnosis = diagnose_cluster(read, wanted.target, wanted.pod)
+    return _shown(session, diagnosis, wanted, code=NOTHING_READ if read.nothing else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def _seconds(text: str) -> float:
 def _minor(kubelet: str) -> int | None:
     if not kubelet:
         return None
-    found = versions.parse(kubelet)
-    if found is None:
+    version = versions.parse(kubelet)
+    if version is None:
         raise UsageError("kubelet-unknown", f"--kubelet {kubelet!r} is not a kubelet version", hint="such as 1.33")
-    return found.minor
+    return version.minor

@@ -25,9 +25,9 @@ _BEHIND = "], \t\r\n"
 
 def of_sync(plain: str, pod: str) -> Iterator[BareFact]:
     """Of ``Error syncing pod``: each container with such an error. ``plain``: without the backslashes of texts in texts."""
-    found = list(_SYNC.finditer(plain[:LONGEST]))
-    for at, match in enumerate(found):
-        end = found[at + 1].start() if at + 1 < len(found) else len(plain)
+    syncs = list(_SYNC.finditer(plain[:LONGEST]))
+    for at, match in enumerate(syncs):
+        end = syncs[at + 1].start() if at + 1 < len(syncs) else len(plain)
         if match["reason"] in REASONS:
             error = plain[match.end() : end][:LONGEST].rstrip(_BEHIND).removesuffix('"').removeprefix('"')
             yield unconfigured(pod, match["container"], match["reason"], error, "sync")

@@ -41,8 +41,8 @@ def may_show(kind: Kind, names: Iterable[str]) -> bool:
 
 def _bare(name: str) -> str:
     """A program's name without its folder and the kind of its unit."""
-    found = _UNIT.fullmatch(name)
-    return found["name"] if found else name
+    match = _UNIT.fullmatch(name)
+    return match["name"] if match else name
 
 
 def is_kubelet(names: Iterable[str]) -> bool | None:

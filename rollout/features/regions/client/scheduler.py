@@ -90,13 +90,17 @@ class DaskScheduler:
         self._tried = monotonic()
         try:
             self._client = self._connected(CONNECT_SECONDS)
-            found = self._client.run_on_scheduler(scheduler_settings, tuple(SETTINGS), callback_timeout=CONNECT_SECONDS)
+            settings = self._client.run_on_scheduler(
+                scheduler_settings, tuple(SETTINGS), callback_timeout=CONNECT_SECONDS
+            )
         except Exception as error:  # noqa: BLE001 - whatever Dask and its transport raise about another address
             message = (
                 f"{address} did not answer as a Dask scheduler: {type(error).__name__}: {printable(str(error), 200)}"
             )
             raise UsageError("scheduler-unusable", message, hint="check --scheduler and --certificates") from None
-        wrong = [f"{name} is {found[name]}, not {value}" for name, value in SETTINGS.items() if found[name] != value]
+        wrong = [
+            f"{name} is {settings[name]}, not {value}" for name, value in SETTINGS.items() if settings[name] != value
+        ]
         if wrong:
             self.close()
             raise UsageError(
@@ -111,8 +115,8 @@ class DaskScheduler:
         if client is None:
             return {}
         with suppress(Exception):  # Dask raises what its transport raises; a scheduler that is away has no workers
-            found = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=LOOK_TIMEOUT)["workers"]
-            return {str(each["name"]): address for address, each in found.items()}
+            identity = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=LOOK_TIMEOUT)["workers"]
+            return {str(each["name"]): address for address, each in identity.items()}
         return {}
 
     def call(self, function: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
@@ -124,8 +128,8 @@ class DaskScheduler:
         if client is None:
             raise RemoteError("scheduler-away", "the scheduler does not answer")
         try:
-            found = client.run(in_a_thread, function, *data, workers=[worker], callback_timeout=seconds)
-            result = found[worker]
+            answers = client.run(in_a_thread, function, *data, workers=[worker], callback_timeout=seconds)
+            result = answers[worker]
         except Exception as error:  # noqa: BLE001 - whatever Dask, its transport and the function raise
             raise CallLostError(f"{type(error).__name__}: {printable(str(error), 200)}") from None
         if not isinstance(result, bytes):

@@ -73,16 +73,16 @@ class RegionStation:
         for call in asked.calls:
             if self.is_new(call.nonce):
                 Thread(target=self._carry, args=(call, mailbox), daemon=True).start()
-        found = mailbox.take(asked.number, asked.received, asked.seconds)
-        return encode_reply(self.process, self.clock(), found)
+        taken = mailbox.take(asked.number, asked.received, asked.seconds)
+        return encode_reply(self.process, self.clock(), taken)
 
     def _mailbox(self, controller: str) -> Mailbox:
         with self.lock:
-            found = self.mailboxes.setdefault(controller, Mailbox())
+            mailbox = self.mailboxes.setdefault(controller, Mailbox())
             self.mailboxes.move_to_end(controller)
             if len(self.mailboxes) > MOST_MAILBOXES:
                 self.mailboxes.popitem(last=False)
-            return found
+            return mailbox
 
     def is_new(self, nonce: str) -> bool:
         """Whether no call with this nonce has arrived before. From now on it has."""

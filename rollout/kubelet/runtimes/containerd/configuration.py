@@ -52,8 +52,8 @@ def local_because(config: Config) -> tuple[str, ...]:
 
 
 def _any(config: Config, keys: tuple[str, ...], falls_back: Callable[[Any], bool]) -> bool:
-    found = [value for file in config.files for value in _values(file, keys) if value is not None]
-    return bool(found) and falls_back(found[-1])
+    set_values = [value for file in config.files for value in _values(file, keys) if value is not None]
+    return bool(set_values) and falls_back(set_values[-1])
 
 
 def _values(file: ConfigFile, keys: tuple[str, ...]) -> tuple[Any, ...]:
@@ -84,8 +84,8 @@ class ConfigFile:
 
     @property
     def version(self) -> int:
-        found = self.document.get("version", 0)
-        return found if isinstance(found, int) else -1
+        number = self.document.get("version", 0)
+        return number if isinstance(number, int) else -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,8 +138,8 @@ def _variable(command: Command) -> str:
 def _prove(command: Command, written: _Written, setting: Setting) -> None:
     """Checks the command line that systemd will run: our flag in force, everything else unchanged."""
     then = written.then
-    found = then.flag(DEADLINE_FLAG)
-    if found is None or not direction.same(setting, found):
+    deadline = then.flag(DEADLINE_FLAG)
+    if deadline is None or not direction.same(setting, deadline):
         raise LayoutError(
             "flag-shadowed", f"{DEADLINE_FLAG} in {written.path} would not be in force: {_origin(then)} overrides it"
         )

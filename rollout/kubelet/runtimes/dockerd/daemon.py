@@ -96,9 +96,9 @@ def _members(text: str, path: str) -> tuple[_Member, ...]:
 def _scan(text: str) -> list[_Member]:
     decoder = json.JSONDecoder(object_pairs_hook=_once)
     at = _expect(text, 0, "{")
-    found: list[_Member] = []
+    members: list[_Member] = []
     while text[at] != "}":
-        if found:
+        if members:
             at = _expect(text, at, ",")
         if text[at] != '"':
             raise ValueError(f"a key was expected at character {at}")
@@ -106,11 +106,11 @@ def _scan(text: str) -> list[_Member]:
         name, at = decoder.raw_decode(text, begin)
         start = _expect(text, _blank(text, at), ":")
         value, end = decoder.raw_decode(text, start)
-        found.append(_Member(name, value, begin, start, end))
+        members.append(_Member(name, value, begin, start, end))
         at = _blank(text, end)
     if _blank(text, at + 1) != len(text):
         raise ValueError("something follows the object")
-    return found
+    return members
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _expect(text: str, at: int, mark: str) -> int:
