@@ -23,7 +23,7 @@ PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 @pytest.fixture(autouse=True)
 def all_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits for slow threads: reading the rest of the pipe may take any time."""
-    monkeypatch.setattr(local, "LAST_WORDS", 300.0)
+    monkeypatch.setattr(local, "REST_OF_OUTPUT", 300.0)
 
 
 def command(*words: str, timeout: float = 300.0) -> Gate:
@@ -80,7 +80,7 @@ def test_endless_output_of_a_command_is_bounded_and_its_last_lines_are_shown(sta
 
 def test_a_leftover_child_of_a_command_blocks_nothing(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """The child keeps the output open. The command itself has ended, or is killed with all its processes."""
-    monkeypatch.setattr(local, "LAST_WORDS", 3.0)
+    monkeypatch.setattr(local, "REST_OF_OUTPUT", 3.0)
     assert one(Asked(stack, "", shell("echo said; sleep 86400 & exit 1")).judge()) == (FAIL, "ended with 1: said")
     assert one(Asked(stack, "", shell("sleep 86400 | sleep 86400", timeout=0.3)).judge())[0] is UNKNOWN
 
