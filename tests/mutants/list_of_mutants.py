@@ -907,7 +907,7 @@ MUTANTS = (
     Mutant(
         "hidden-by-the-text-of-others",
         "rollout/features/diagnose/rules/diagnosis.py",
-        "*_hidden_by_others(findings, without)",
+        "            *_hidden_by_others(findings, without),\n",
         "",
         "the author of a pod writes a line of the kubelet's log, and a true finding vanishes",
         ("tests/features/diagnose/rules/test_quoted.py::test_no_line_of_others_makes_a_finding_vanish",),
