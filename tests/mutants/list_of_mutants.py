@@ -1102,12 +1102,12 @@ MUTANTS = (
         ("tests/agent/test_quoted.py::test_the_kubelets_own_line_counts_once_before_its_version",),
     ),
     Mutant(
-        "quoted-messages-count",
+        "a-header-within-a-line-counts",
         "rollout/features/diagnose/rules/log_lines.py",
         "        if klog := _KLOG.match(rest):\n",
         "        if klog := _KLOG.search(rest):\n",
-        "the author of a pod writes the diagnosis of a node",
-        ("tests/features/diagnose/rules/test_quoted.py::test_a_phrase_in_a_field_means_nothing",),
+        "the header of a line in a line is taken for its own: what k0s says of the kubelet is lost",
+        ("tests/features/diagnose/rules/test_forms.py::test_each_kubelet_shows_all_four",),
     ),
     Mutant(
         "absence-asked-once",
@@ -1128,8 +1128,8 @@ MUTANTS = (
     Mutant(
         "next-command-without-its-journal",
         "rollout/cli/proposals.py",
-        "    click.echo(carried(text), err=err, nl=nl)\n",
-        "    click.echo(text, err=err, nl=nl)\n",
+        "    click.echo(carried(text), err=err or is_for_programs(), nl=nl)\n",
+        "    click.echo(text, err=err or is_for_programs(), nl=nl)\n",
         "the printed apply writes another journal, outside the shared lease",
         ("tests/cli/test_plan.py::test_the_command_that_applies_a_plan_has_every_option_of_the_plan",),
     ),
