@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, ParamSpec, TypeGuard, TypeVar
 
 import click
 
@@ -24,6 +24,9 @@ from rollout.errors import RolloutError
 
 if TYPE_CHECKING:
     from rollout.core.reading.project_file import ProjectKey
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 REPEATED = frozenset(
     {
@@ -165,6 +168,17 @@ def carried_elsewhere() -> Callable[[str], str]:
     """The same for texts that are read in another shell. Any thread may call it."""
     here = proposals_here()
     return replace(here, elsewhere=True).carried if here is not None else str
+
+
+def in_any_thread(call: Callable[P, T]) -> Callable[P, T]:
+    """``call`` as a part of the command that runs now: click knows the command in the thread of its start only."""
+    context = click.get_current_context()
+
+    def within(*given: P.args, **named: P.kwargs) -> T:
+        with context.scope(cleanup=False):
+            return call(*given, **named)
+
+    return within
 
 
 def is_for_programs() -> bool:

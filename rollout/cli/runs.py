@@ -15,6 +15,7 @@ from rollout.app.resume import ClaimsEnded, OnlyCordons, continue_run, recover_r
 from rollout.app.revert import RunResult
 from rollout.cli.options import limit_option, reason_option, session_options, yes_option
 from rollout.cli.project import project_here
+from rollout.cli.proposals import in_any_thread
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal
 from rollout.composition.plan_files import plan_in
@@ -116,7 +117,8 @@ def apply(
         from rollout.features.sequence.asking import PlanRuns
         from rollout.features.sequence.command import apply_sequence
 
-        runs = PlanRuns(Session.approvals_of, _apply_fresh, _resume_as_is, ask_once)
+        begun, continued, late = in_any_thread(_apply_fresh), in_any_thread(_resume_as_is), in_any_thread(ask_once)
+        runs = PlanRuns(Session.approvals_of, begun, continued, late)
         return apply_sequence(session, sequence, runs, yes=yes)
     if (plan_file is None) == (not cluster):
         raise UsageError("plan-or-cluster", "give either a plan file or --cluster")
