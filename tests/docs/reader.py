@@ -61,11 +61,18 @@ class Reader:
             self._remember(alone[1], alone[2])
             return ""
         done = self.shell(step.command)
-        output = done.stdout + done.stderr
+        output = self._without_its_variables(done.stdout + done.stderr)
         if done.returncode != step.code:
             return f"exits with {done.returncode}, not with {step.code}:\n{output}"
         gone = missing(step.says, output)
         return f"does not say `{gone}`, but:\n{output}" if gone else ""
+
+    def _without_its_variables(self, output: str) -> str:
+        """A proposed command names what a variable says. A page is for readers with no such variable."""
+        for name, value in self.exported.items():
+            option = name.removeprefix("ROLLOUT_").lower().replace("_", "-")
+            output = output.replace(f" --{option} {value}", "")
+        return output
 
     def _remember(self, what: str, name: str) -> None:
         """What the next commands find changed, too."""
