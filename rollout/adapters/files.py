@@ -25,15 +25,26 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
     A named pipe would block, and a device has no end or does something when it is opened.
     """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
+    with os.fdopen(_descriptor(path), "rb") as file:
         status = os.fstat(file.fileno())
         if stat.S_ISFIFO(status.st_mode) and _is_inherited(path, file.fileno()):
             os.set_blocking(file.fileno(), True)
         elif stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         elif not stat.S_ISREG(status.st_mode) and not os.path.samestat(status, Path(os.devnull).stat()):
-            raise OSError(errno.EINVAL, "it is not a regular file")
+            raise OSError(*_NOT_REGULAR)
         yield file
+
+
+_NOT_REGULAR = (errno.EINVAL, "not a regular file")
+
+
+def _descriptor(path: Path) -> int:
+    """To read, of no device but ``/dev/null``: a watchdog's resets the machine once it was opened. Opening a pipe does not block."""
+    mode = path.stat().st_mode
+    if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not path.samefile(os.devnull):
+        raise OSError(*_NOT_REGULAR)
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
 
 
 def _is_inherited(path: Path, descriptor: int) -> bool:
@@ -74,11 +85,9 @@ class FolderFiles:
     def content(self, path: str) -> bytes:
         """The bytes of a file, or ``InputError``."""
         try:
-            # Non-blocking, so that opening a pipe in place of a file cannot block.
-            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as file:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise _problem("file-unreadable", path, "not a regular file")
+            with os.fdopen(_descriptor(self._root / path), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise OSError(*_NOT_REGULAR)
                 content = file.read(self._max_bytes + 1)
             if len(content) > self._max_bytes:
                 raise _problem("file-too-large", path, f"larger than {self._max_bytes} bytes")

@@ -26,13 +26,9 @@ def check_nodes_not_frozen(cluster: str, found: Mapping[str, NodeFreeze | None])
     """The same by what nodes report: another controller with another journal may have frozen them."""
     lines = tuple(frozen_lines(found))
     if lines:
-        raise _error(cluster, "; ".join(lines))
+        raise _error(cluster, f"frozen: {'; '.join(lines)}")
 
 
-def _error(cluster: str, why: str) -> StateError:
+def _error(cluster: str, frozen: str) -> StateError:
     hint = f"`rollout cluster unfreeze --cluster {cluster} --reason …` lifts it; a rollback passes it"
-    return StateError(
-        FROZEN,
-        f"nothing was touched: {cluster} is {why if why.startswith('frozen by ') else f'frozen: {why}'}",
-        hint=hint,
-    )
+    return StateError(FROZEN, f"nothing was touched: {cluster} is {frozen}", hint=hint)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from functools import partial
+from functools import cache, partial
 
 from rollout import __version__
 from rollout.app.backends import Backends
@@ -141,7 +141,7 @@ def start_apply(
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
         approved=bool(approvals), has_ended=EndedRuns(tools.journal, order.cluster),
-        other_cluster=partial(other_cluster, tools.journal, order.cluster), keep=tools.keep, lists=tools.lists,
+        other_cluster=cache(partial(other_cluster, tools.journal, order.cluster)), keep=tools.keep, lists=tools.lists,
         holds=partial(_holds, tools.journal, plan.cluster, order.run),
     )  # fmt: skip
     conditions = _with_todays(plan.conditions, today)
@@ -301,7 +301,7 @@ def resume(
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
         bool(state.approved), EndedRuns(tools.journal, order.cluster),
-        partial(other_cluster, tools.journal, order.cluster), tools.keep, tools.lists,
+        cache(partial(other_cluster, tools.journal, order.cluster)), tools.keep, tools.lists,
         partial(_holds, tools.journal, order.cluster, order.run),
     )  # fmt: skip
     conditions = _with_todays(plan.conditions if plan is not None else (), today)

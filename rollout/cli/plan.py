@@ -18,7 +18,6 @@ from rollout.cli.project import no_cluster, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.files import write_privately
-from rollout.composition.other_clusters import machines_in_others
 from rollout.composition.plan_files import plan_in, saved_fleet
 from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan
@@ -119,8 +118,6 @@ def plan(
         )
     for line in planned.frozen:
         say(f"warning: {line}; apply refuses until `rollout cluster unfreeze --cluster {cluster}`", err=True)
-    for shared in machines_in_others(session, cluster):
-        say(printable(f"warning: {shared}", 1000), err=True)
     digest, content = plan_codec.sealed(planned.plan)
     path = out or (Path(plan_codec.file_name(planned.plan, digest)) if _is_of_use(planned.plan) else None)
     if path is not None:

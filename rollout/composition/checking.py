@@ -18,7 +18,6 @@ from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
 from rollout.app.shared_machines import SharedMachines, shared_machines
 from rollout.composition.kinds import start_times
-from rollout.composition.other_clusters import ways_to
 from rollout.composition.project import Project
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
@@ -58,4 +57,6 @@ def _ways_in(
         return error.problems, ()
     accesses = [access_to(inventory, "", tuple(inventory.nodes)) for inventory in inventories]
     refused = (problem for access in accesses for problem in refused_routes(resolver, access.targets.values()))
-    return tuple(refused), shared_machines(inventories, partial(ways_to, resolver))
+    return tuple(refused), shared_machines(
+        inventories, lambda inventory: resolver.ways(access_to(inventory, "", tuple(inventory.nodes)).targets.values())
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from rollout.adapters import files
 from rollout.adapters.endpoints import ClientCertificate, TokenFile, authorities
-from rollout.adapters.files import content_of
+from rollout.adapters.files import FolderFiles, content_of
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.ssh import certificates
 from rollout.adapters.ssh.identities import _blob_in
@@ -52,6 +53,18 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_what_is_no_file_is_refused_at_once(odd: Path, reader: Callable[[Path], object]) -> None:
     with pytest.raises((RolloutError, OSError), match=r"not a regular file|must (belong|not be)"):
         reader(odd)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "reader", [lambda path: content_of(path, 10), lambda path: FolderFiles(path.parent).content("odd")]
+)
+def test_a_device_is_refused_before_it_is_opened(tmp_path: Path, reader: Callable[[Path], object]) -> None:
+    """No driver has this number: to open it would fail with "No such device or address"."""
+    path = tmp_path / "odd"
+    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(250, 77))
+    with pytest.raises((RolloutError, OSError), match="not a regular file"):
+        reader(path)
 
 
 def test_a_public_key_that_is_no_file_is_none(odd: Path) -> None:

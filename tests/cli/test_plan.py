@@ -239,19 +239,6 @@ def test_the_command_that_applies_a_plan_repeats_nothing_that_holds_anyway(
     assert "apply it: rollout apply --state other p.plan.json\n" in capsys.readouterr().out
 
 
-def test_a_plan_warns_of_a_machine_that_another_inventory_has_too(
-    site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It refuses nothing: the runs of the two clusters may never meet."""
-    (site / "inventories/large.yaml").write_text("cluster: large\napiServer: v1.30.0\nnodes:\n  'n[3-9]': {}\n")
-    (site / "inventories/wrong.yaml").write_text("cluster: [\n")
-    assert planned(site, SOME_CHANGE) == 0
-    told = capsys.readouterr()
-    assert "warning: one machine in two clusters: n3 of small (inventories/small.yaml:" in told.err
-    assert "n3 of large (inventories/large.yaml:4:3)" in told.err
-    assert "written: p.plan.json" in told.out
-
-
 def test_a_plan_that_can_never_be_applied_leaves_no_file(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(site, {name: unread(name) for name in NAMES}) == 4
     assert "written: p.plan.json" in capsys.readouterr().out, "a file that was asked for is there"

@@ -15,7 +15,7 @@ MOST_SETTINGS = 4
 """Settings that a text names; documents have all."""
 
 _REASON = re.compile(
-    r"(?P<name>[^:]{1,200}): (?P<old>.+?) → (?P<new>.+?)(?: \((?:playbook|template|so that) [^()]*\))?"
+    r"(?P<name>[^:]{1,200}): (?P<old>.+?) → (?P<new>.+?)(?: \((?:--set|(?:playbook|template|so that) [^()]*)\))?"
 )
 """A reason of a file's change: ``serializeImagePulls: true → false (playbook image-pulls)``."""
 
@@ -85,9 +85,7 @@ def _setting(reason: str) -> ChangedSetting:
 
 def reverted_settings(settings: Iterable[ChangedSetting]) -> tuple[ChangedSetting, ...]:
     """The same settings from their new values back to the old ones."""
-    return tuple(
-        dict.fromkeys(ChangedSetting(each.name, each.new.removesuffix(" (--set)"), each.old) for each in settings)
-    )
+    return tuple(dict.fromkeys(ChangedSetting(each.name, each.new, each.old) for each in settings))
 
 
 @dataclass(frozen=True, slots=True)

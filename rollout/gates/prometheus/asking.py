@@ -85,10 +85,10 @@ class MetricGate(AskedGate):
         if NODES in query.query and not present:
             return Verdict.UNKNOWN, unnamed(answer, nodes), {}
         kinds = self._kinds_of(nodes, answer) if query.worse else {}
-        lacking = [self._label(kind) for kind, present in kinds.items() if not present.samples]
+        lacking = [self._label(kind) for kind, of_kind in kinds.items() if not of_kind.samples]
         if lacking:
             return Verdict.UNKNOWN, f"no sample of {', '.join(lacking)}: each kind of node is compared with its own", {}
-        kept = {kind: _kept(present.values()) for kind, present in kinds.items()}
+        kept = {kind: _kept(of_kind.values()) for kind, of_kind in kinds.items()}
         return verdict, evidence, {"nodes": fold(present), "kinds": kept}
 
     def now_once(self, command: JudgeWave, past: _Past) -> Judged:
@@ -177,8 +177,8 @@ class _Past:
             return None
 
     def of(self, kind: str) -> list[float]:
-        control = self.kinds.get(kind)
-        return [float(value) for value in control] if isinstance(control, list) else []
+        values = self.kinds.get(kind)
+        return [float(value) for value in values] if isinstance(values, list) else []
 
 
 def _kept(values: Sequence[float]) -> list[float]:

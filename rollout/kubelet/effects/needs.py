@@ -303,12 +303,12 @@ def _cpu_set(listed: str) -> frozenset[int]:
     if cpus(listed) > _MOST_CPUS:
         raise ValueError("more CPUs than Linux has")
     spans = sorted((int(part.partition("-")[0]), int(part.rpartition("-")[2])) for part in listed.split(","))
-    nodes: set[int] = set()
+    numbers: set[int] = set()
     free = 0  # the first CPU that no span has held so far
     for first, last in spans:
-        nodes.update(range(max(first, free), last + 1))
+        numbers.update(range(max(first, free), last + 1))
         free = max(free, last + 1)
-    return frozenset(nodes)
+    return frozenset(numbers)
 
 
 _MEMORY = ("reservedMemory", "kubeReserved.memory", "systemReserved.memory", "evictionHard.memory.available")
