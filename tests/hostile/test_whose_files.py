@@ -100,11 +100,10 @@ IN_THE_STATE_FOLDER = {
     "node_sources.RememberingSources.live",
 }  # fmt: skip
 NO_SECRET = {
-    "agent_program.agent_program": "of this package",
     "agent_program.part": "of this package",
     "serve/client/pages.static_files": "of this package",
     "endpoints._check_files": "only whether they are files, before `authorities` reads them",
-    "files.opened": "for its callers, which are in these tables",
+    "files._descriptor": "for its callers, which are in these tables",
     "files.content_of": "for its callers, which are in these tables",
     "journal/owner._read": "/proc",
     "ssh/proxy_process._session": "/proc",
