@@ -2,8 +2,8 @@
 
 Wrong passwords lock accounts, and a node may lie: a hostile one prints whatever a sudo prints that accepts a password. So the
 number of nodes that accepted it, less those that rejected it, limits how many may have it without an answer, and the
-first rejections stop it. A node that was sent the password and did not start the command has rejected it, whatever it
-printed: each sudo words that in its own way.
+first rejections stop it. A node that was sent the password and did not start the command counts as one that rejected it,
+whatever it printed: each sudo words that in its own way. Only a sudo that asks again is said to have rejected it.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Proof:
         """
         with self._lock:
             if target in self._rejected:
-                raise RemoteError(WRONG, "sudo rejected the password; it is not sent to this node again")
+                raise RemoteError(WRONG, "this node has not accepted the password before; it is not sent again")
             if self._stopped_by:
-                raise RemoteError(WRONG, f"not sent: {self._stopped_by} rejected it, and too few nodes accepted it")
+                raise RemoteError(WRONG, f"not sent: {self._stopped_by} did not accept it, and too few other nodes did")
             if self._unanswered >= max(1, len(self._accepted) - len(self._rejected)):
                 return False
             self._unanswered += 1

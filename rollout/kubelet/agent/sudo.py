@@ -18,10 +18,21 @@ from rollout.core.text.terminal import printable
 
 READY = 'printf "rollout %s ready\\n" "$0" >&2; exec "$@"'
 
+_ITS_LINE = rb"(?m)^(?:sudo|sudo-rs|doas): .*"
+"""The node's login shell and its files print before: a message counts only in a line that sudo writes."""
 _FORBIDDEN = (
-    (rb"must have a tty|a terminal is required", "sudo-needs-tty", "sudo requires a terminal (requiretty)"),
     (
-        rb"not in the sudoers|not allowed to|may not run sudo|I'm afraid I can't do that|Operation not permitted",
+        _ITS_LINE + rb"(?:must have a tty|a terminal is required)",
+        "sudo-needs-tty",
+        "sudo requires a terminal (requiretty)",
+    ),
+    (
+        rb"(?m)^Sorry, user .* (?:is not allowed to execute|may not run sudo)|is not in the sudoers file|is not allowed to run sudo on",
+        "sudo-not-allowed",
+        "sudo does not allow this user to run the command",
+    ),
+    (
+        _ITS_LINE + rb"(?:not allowed to|may not run|I'm afraid I can't do that|Operation not permitted)",
         "sudo-not-allowed",
         "sudo does not allow this user to run the command",
     ),
@@ -30,7 +41,7 @@ _FORBIDDEN = (
         "sudo-not-allowed",
         "the account is locked or expired",
     ),
-    (rb"no new privileges", "sudo-not-allowed", "the node's sshd or login lets no program gain privileges"),
+    (_ITS_LINE + rb"no new privileges", "sudo-not-allowed", "the node's sshd or login lets no program gain privileges"),
 )
 """What sudo, sudo-rs and doas print in the locale C when they refuse, before they ask or after: it only refines what their end shows."""
 _NOT_STARTED = (126, 127)
@@ -91,7 +102,7 @@ def refusal(stderr: bytes, nonce: str, *, status: int, sent: bool) -> tuple[str,
         if re.search(pattern, said):
             return reference, words + _last(said)
     if sent:
-        return "sudo-password-wrong", f"sudo rejected the password{_last(said)}"
+        return "sudo-password-wrong", f"sudo got the password and ended without starting the command{_last(said)}"
     if status in _NOT_STARTED:
         return "no-sudo", f"sudo is not installed on the node, or this user may not run it{_last(said)}"
     return "sudo-failed", f"sudo ended with exit status {status} and neither asked nor started the command{_last(said)}"
@@ -99,12 +110,11 @@ def refusal(stderr: bytes, nonce: str, *, status: int, sent: bool) -> tuple[str,
 
 def refused_quietly(stderr: bytes, status: int) -> tuple[str, str] | None:
     """The same for ``quiet``, where a password may be all that is missing; ``None`` if not sudo but a later program ended."""
-    first = next((line for line in stderr.splitlines() if line.strip()), b"")
     if by_doas := _refused_by_doas(stderr, status):
         return by_doas
     if status in _NOT_STARTED and b"sudo" in stderr:
         return refusal(stderr, "", status=status, sent=False)
-    if status != 1 or not (_SUDOS.match(first) or any(re.search(pattern, stderr) for pattern, _, _ in _FORBIDDEN)):
+    if status != 1 or not (_SUDOS.search(stderr) or any(re.search(pattern, stderr) for pattern, _, _ in _FORBIDDEN)):
         return None
     reference, message = refusal(stderr, "", status=status, sent=False)
     return ("no-sudo" if reference == "sudo-failed" else reference), message
@@ -131,7 +141,7 @@ def _refused_by_doas(stderr: bytes, status: int) -> tuple[str, str] | None:
 
 _DOAS = re.compile(rb"(?m)^doas: .*")
 _NO_DOAS = re.compile(rb"(?m)^(?:env: .*\bdoas\b|doas: ).*")
-_SUDOS = re.compile(rb"(?:sudo|sudo-rs|doas)(?::|\b)")
+_SUDOS = re.compile(rb"(?m)^(?:sudo|sudo-rs|doas):")
 """How each message of theirs begins, in every language."""
 
 

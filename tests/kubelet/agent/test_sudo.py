@@ -41,7 +41,21 @@ REFUSALS: dict[tuple[bytes, int, bool], str] = {
     (b"x is not in the sudoers file.\n", 1, False): "sudo-not-allowed",
     (b"Sorry, user x is not allowed to execute '/bin/sh' as root on h.\n", 1, False): "sudo-not-allowed",
     (b"sudo: I'm sorry x. I'm afraid I can't do that\n", 1, False): "sudo-not-allowed",  # sudo-rs
+    (b"x is not allowed to run sudo on h.\n", 1, False): "sudo-not-allowed",
+    (b"Sorry, user x may not run sudo on h.\n", 1, False): "sudo-not-allowed",
     (b"doas: Operation not permitted\n", 1, False): "sudo-not-allowed",
+    # what the files of a login shell print is no message of sudo
+    (b"bash: ulimit: core file size: cannot modify limit: Operation not permitted\n", 1, False): "sudo-failed",
+    (
+        b"bash: ulimit: core file size: cannot modify limit: Operation not permitted\nSorry, try again.\n",
+        1,
+        True,
+    ): "sudo-password-wrong",
+    (
+        b"You are not allowed to work here after 18:00; no new privileges\nsudo: 1 incorrect password attempt\n",
+        1,
+        True,
+    ): "sudo-password-wrong",
     (b"sudo: account validation failure, is your account locked?\n", 1, False): "sudo-not-allowed",
     (
         b'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.\n',
@@ -95,6 +109,10 @@ QUIET: dict[tuple[bytes, int], str | None] = {
     (b"sudo: sorry, you must have a tty to run sudo\n", 1): "sudo-needs-tty",
     (b'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.\n', 1): "sudo-not-allowed",
     (b"env: 'sudo': No such file or directory\n", 127): "no-sudo",
+    (
+        b"bash: ulimit: open files: cannot modify limit: Operation not permitted\nsudo: a password is required\n",
+        1,
+    ): "no-sudo",
     (b"sh: 1: Syntax error\n", 2): None,
     (b"rollout: not a shell\n", 1): None,
 }
