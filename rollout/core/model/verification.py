@@ -131,9 +131,7 @@ def _named(drift: Drift, known: Undone, kept: str, *, again: bool) -> Drift:
     if (drift.reference, drift.place) != ("content-differs", KUBEADM_CONFIG):
         return drift
     back = ", as it was before the run" if again else ""
-    text = (
-        f"`kubeadm upgrade` wrote it anew after run {known.run}{back} ({drift.evidence}); what was there is in {kept}"
-    )
+    text = f"other bytes{back} ({drift.evidence}); {kept} is newer than run {known.run}: `kubeadm upgrade` keeps such a copy when it writes the file anew"
     return Drift("kubeadm-rewrote", drift.place, text)
 
 
@@ -177,7 +175,7 @@ def _binary(binary: Binary | None) -> tuple[Drift, ...]:
 
 def _stale(stale: Stale) -> Drift:
     if stale.edited:
-        text = f"edited {stale.seconds} s after {stale.unit} started: not in force before a restart"
+        text = f"modified {stale.seconds} s after {stale.unit} started, which may have read other bytes and reads these at a restart"
         return Drift("edited-after-start", stale.path, text)
     text = f"renamed, linked or given other rights {stale.seconds} s after {stale.unit} started"
     return Drift("replaced-after-start", stale.path, text)

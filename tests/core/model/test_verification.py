@@ -109,7 +109,9 @@ def test_a_file_younger_than_the_running_kubelet_counts_and_a_younger_inode_is_a
         )
     )
     assert edited == Drift(
-        "edited-after-start", PATH, "edited 35 s after kubelet.service started: not in force before a restart"
+        "edited-after-start",
+        PATH,
+        "modified 35 s after kubelet.service started, which may have read other bytes and reads these at a restart",
     )
     assert "7 s after" in renamed.evidence
     assert (edited.reference in HINTS, renamed.reference in HINTS) == (False, True)
@@ -133,8 +135,10 @@ def rewritten(upgraded: str, digest: str = OTHER, at: float = 1000.0) -> list[Dr
 def test_kubeadm_is_named_when_it_wrote_the_file_after_the_run() -> None:
     (drift,) = rewritten(f"1001 {BACKUP}")
     assert (drift.reference, drift.place) == ("kubeadm-rewrote", CONFIG)
-    assert drift.evidence.startswith("`kubeadm upgrade` wrote it anew after run r1, as it was before the run (")
-    assert drift.evidence.endswith(f"; what was there is in {BACKUP}")
+    assert drift.evidence.startswith("other bytes, as it was before the run (")
+    assert drift.evidence.endswith(
+        f"; {BACKUP} is newer than run r1: `kubeadm upgrade` keeps such a copy when it writes the file anew"
+    )
     (other,) = rewritten(f"1001 {BACKUP}", digest="c" * 64)
     assert "as it was before" not in other.evidence
 

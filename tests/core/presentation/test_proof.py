@@ -130,7 +130,7 @@ def test_old_bytes_that_the_running_kubelet_may_not_have_read_prove_nothing() ->
         (replace(BACK, measurement=replace(WELL, healthz="refused")), "healthz: refused"),
         (
             replace(BACK, stale=(Stale(CONFIG, "kubelet.service", edited=True, seconds=3),)),
-            f"{CONFIG}: edited 3 s after kubelet.service started: not in force before a restart [edited-after-start]",
+            f"{CONFIG}: modified 3 s after kubelet.service started, which may have read other bytes and reads these at a restart [edited-after-start]",
         ),
     ],
 )
