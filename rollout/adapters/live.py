@@ -155,7 +155,7 @@ def _standing(seen: View) -> Iterator[tuple[str, Text]]:
         text = Text(" · ".join(found.short for found in seen.distances))
         near = seen.distances[0]
         gone = any(found.wrong for found in seen.distances)
-        text.append(f": halts at {near.left} more failed", "bold yellow" if gone else "")
+        text.append(f": halts at {counted(near.left, 'more failed node')}", "bold yellow" if gone else "")
         yield "budgets", (text if near.scope is Scope.FLEET else text.append(f" in {near.place}"))
     if seen.rehearsal:
         yield "rehearsal", Text(str(seen.rehearsal).removeprefix("rehearsal: "))

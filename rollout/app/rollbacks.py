@@ -276,7 +276,8 @@ def pick(seen: OnNodes, wanted: RunsToRevert) -> tuple[str, ...]:
         raise UsageError(
             "nothing-to-take-back",
             "no node that answered has a transaction of rollout",
-            hint=printable("; ".join(away), 600),
+            hint=printable("; ".join(away), 600)
+            or "there is nothing to revert; `rollout uninstall` also removes transactions",
         )
     for run in wanted.runs:
         if not seen.known(run):

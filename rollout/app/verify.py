@@ -192,6 +192,8 @@ def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, 
         text = f"another machine than the one run {known.run} confirmed (other machine-id)"
         return (Drift("machine-replaced", "node", text),)
     if not answer.receipts:
-        text = f"run {known.run} confirmed it, but the node has no receipt any more"
+        text = (
+            f"run {known.run} confirmed it, but the node has no receipt any more; `rollout uninstall` removes receipts"
+        )
         return (Drift("receipts-gone", "node", text),)
     return ()

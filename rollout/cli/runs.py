@@ -121,7 +121,11 @@ def apply(
         runs = PlanRuns(Session.approvals_of, begun, continued, late)
         return apply_sequence(session, sequence, runs, yes=yes)
     if (plan_file is None) == (not cluster):
-        raise UsageError("plan-or-cluster", "give either a plan file or --cluster")
+        raise UsageError(
+            "plan-or-cluster",
+            "give either a plan file or --cluster",
+            hint="`rollout plan` writes a plan file; with --cluster, the cluster is planned and applied in one step",
+        )
     if plan_file is not None and (playbook or overrides or limit):
         raise UsageError(
             "plan-is-fixed", "a plan file is applied unchanged: --playbook, --set and --limit need --cluster"

@@ -122,7 +122,7 @@ CASES = {
     "edited plan file": Case(("apply", "p.json", "--yes"), ("[plan-edited]",), edits=(("p.json", "small-002", "small-003"),)),
     "plan for another inventory": Case(
         ("apply", "p.json", "--yes"),
-        ("small-[001-002]: its rack is elsewhere; planned: a (plan again, with each --set of the first plan: rollout plan --cluster small --playbook pulls --limit 'small-[001-002]') [plan-for-another-inventory]",),
+        ("small-[001-002]: its rack is elsewhere; planned: a (plan again, with the same --set options (if any): rollout plan --cluster small --playbook pulls --limit 'small-[001-002]') [plan-for-another-inventory]",),
         edits=((INVENTORY, "  a: small", "  elsewhere: small"),),
     ),
     "missing snapshot": Case((*PLAN, "--snapshot", "q.json"), ("q.json: No such file or directory [file-missing]",)),

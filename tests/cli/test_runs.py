@@ -200,7 +200,7 @@ def test_applying_a_plan_twice_is_no_failure(pair: Site) -> None:
         "changed since the plan: small-001; already as planned: small-002" in stale.err
     )
     proposed = "rollout plan --cluster small --playbook pulls --limit 'small-[001-002]'"
-    assert f"(plan again, with each --set of the first plan: `{proposed}`) [plan-is-stale]" in stale.err
+    assert f"(plan again, with the same --set options (if any): `{proposed}`) [plan-is-stale]" in stale.err
     assert pair.rollout("status", "-o", "json").json()["run"] == run, "no run was begun"
 
 

@@ -38,11 +38,15 @@ def notes(site: Site) -> list[str]:
 def test_a_prepull_is_announced_recorded_and_continued(few: Site) -> None:
     (few.node("small-002") / KEPT).write_text(f"{IMAGES[0]}\n")
     asked = few.rollout("prepull", "--cluster", "small", "--limit", NODES, *IMAGES)
-    assert (asked.code, "4 nodes of small will pull" in asked.err, "[not-confirmed]" in asked.err) == (2, True, True)
+    assert (asked.code, "4 nodes of small will pull 2 images" in asked.err, "[not-confirmed]" in asked.err) == (
+        2,
+        True,
+        True,
+    )
     done = prepull(few, *IMAGES, "--reason", "OPS-9")
     assert done.code == 0, done.all
     assert done.out.splitlines() == [
-        f"will pull 2 images on {NODES} (4 nodes). Images stay on the nodes: rollout does not remove them.",
+        f"{NODES} (4 nodes) will pull 2 images. Images stay on the nodes: rollout does not remove them.",
         "8 pulls: 7 pulled, 1 on the node already",
     ]
     assert done.err.splitlines()[-1] == "8 of 8 pulls"

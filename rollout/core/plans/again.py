@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-SAME_SETTINGS = "with each --set of the first plan"
+SAME_SETTINGS = "with the same --set options (if any)"
 """A plan records the results of ``--set``, not its words. A command without them would plan another change."""
 
 

@@ -22,8 +22,7 @@ from rollout.core.plans.plan_text import (
     warning_lines,
     wave_halts,
 )
-from rollout.core.text import durations
-from rollout.core.text.terminal import CONTROL, counted, printable
+from rollout.core.text.terminal import CONTROL, counted, printable, seconds_text, wall_of
 
 LONGEST = 65_536
 _ROOM = 600
@@ -87,7 +86,7 @@ def _summary(plan: Plan, digest: str) -> Iterator[str]:
     yield f"### Plan for {code(plan.cluster)}: {counted(len(plan.nodes), 'node')} to change"
     yield ""
     limited = f", limit {code(plan.limit)}" if plan.limit else ""
-    yield f"Playbook {code(plan.playbook)}, nodes read {code(plan.taken)}{limited}. Digest: {code(digest)}"
+    yield f"Playbook {code(plan.playbook)}, nodes read {code(wall_of(plan.taken))}{limited}. Digest: {code(digest)}"
     yield ""
     yield "| to change | as wanted | skipped | refused | unreachable |"
     yield "| --: | --: | --: | --: | --: |"
@@ -104,7 +103,7 @@ def _waves(plan: Plan) -> Iterator[str]:
     yield "| wave | nodes | about | halts at |"
     yield "| --- | --: | --- | --- |"
     for wave in plan.waves[:_MOST_WAVES]:
-        about = durations.go_format(round(estimate.of_wave(plan, wave)))
+        about = seconds_text(round(estimate.of_wave(plan, wave)))
         hold = ", then holds" if wave.hold else ""
         halts = "; ".join(wave_halts(plan, wave)) or "no budget of its own"
         yield f"| {_cell(printable(wave.name, 60))} | {len(wave.nodes):,} | {about}{hold} | {halts} |"

@@ -18,9 +18,9 @@ from rollout.core.plans import estimate
 from rollout.core.plans.change_text import DiffStyle, config_map_lines, folded, group_lines
 from rollout.core.plans.foreseen_text import consequences_lines, drains_lines, loads_lines
 from rollout.core.plans.smallest_harm import harm_words
-from rollout.core.text import diff, durations
+from rollout.core.text import diff
 from rollout.core.text.message_folding import nameless
-from rollout.core.text.terminal import CONTROL, counted, printable
+from rollout.core.text.terminal import CONTROL, counted, printable, seconds_text, wall_of
 
 # A gate as a plan shows it: what it will ask or run.
 
@@ -92,7 +92,7 @@ def _one(entries: Sequence[ExcludedNode]) -> ExcludedNode:
 
 def _head(plan: Plan) -> Iterator[str]:
     limited = f", limit {plan.limit}" if plan.limit else ""
-    yield f"Plan for {plan.cluster}: playbook {plan.playbook}, nodes read {plan.taken}{limited}"
+    yield f"Plan for {plan.cluster}: playbook {plan.playbook}, nodes read {wall_of(plan.taken)}{limited}"
     counts = {standing: sum(entry.standing is standing for entry in plan.left) for standing in Standing}
     shut = sum(_standing(entry) == NO_LOGIN for entry in plan.left)
     skipped = f"{counts[Standing.SKIPPED]} skipped, " if counts[Standing.SKIPPED] else ""
@@ -242,7 +242,7 @@ def tail_lines(plan: Plan) -> Iterator[str]:
         yield f"No node can be changed: {why}." if (why := _why_none(plan)) else done
         return
     yield (
-        f"About {_time(estimate.total(plan))} in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; "
+        f"About {_time(estimate.total(plan))} in all. Each wave takes max(nodes ÷ pace, rounds × one node's time) + soak; "
         f"one node takes {estimate.forth_seconds(plan):.0f} s and its settle window"
     )
     each = f"{estimate.back_seconds(plan):.0f} s per node"
@@ -275,4 +275,4 @@ def _ends(numbers: Sequence[int]) -> Sequence[int]:
 
 
 def _time(seconds: float) -> str:
-    return durations.go_format(round(seconds))
+    return seconds_text(round(seconds))

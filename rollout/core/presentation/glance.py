@@ -74,7 +74,7 @@ def _ended(state: RunState, after: Afterwards) -> Glance:
     later = f"; {counted(back, 'node')} rolled back by run {by}" if back else ""
     if state.ending is Ending.DONE or state.ending is None:
         if exit_code(state):
-            return Glance("▲", "done, not on every node", f"{_others(state)}{later}", Mood.WARN)
+            return Glance("▲", "done, incomplete", f"{_others(state)}{later}", Mood.WARN)
         return Glance("✓", "done", f"{_done(state)}{later}", Mood.WARN if back else Mood.GOOD)
     sign, word = _ENDINGS[state.ending]
     halt = state.halt.message if state.halt is not None else _done(state)

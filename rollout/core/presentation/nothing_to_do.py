@@ -59,7 +59,7 @@ def nothing_lines(nothing: NothingToDo) -> Iterator[str]:
         case Why.NONE_CAN:
             yield "no node can be changed"
     for left in nothing.left_out:
-        yield f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
+        yield f"not in the plan, {left.words} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class ListedRun:
         """Where it is, with what the exit code and later rollbacks add to it."""
         words = self.state.value.replace("-", " ")
         if self.state is RunStanding.DONE and self.exit_code:
-            words = "done, not on every node"
+            words = "done, incomplete"
         if self.rolled_back:
             words += (
                 ", rolled back"

@@ -136,7 +136,7 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE, first: It
         command = plan_again(summary.cluster, summary.need_a_plan, after.playbook)
         yield f"  To change them once they are repaired, {SAME_SETTINGS}: {command}"
     for left in summary.left_out:
-        yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
+        yield f"  not in the run, {left.words} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
     if summary.config_map is not None:
         yield from config_map_lines(summary.config_map, summary, after)
     if changes := still_pending(summary.pending_recovery.changes, after):

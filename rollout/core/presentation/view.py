@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.inventory import NO_RACK
 from rollout.core.presentation.remaining import remaining
 from rollout.core.presentation.summary import Rehearsed, Trouble, rehearsed, troubles
 from rollout.core.presentation.waiting import at_its_gates, silences, standing, waits_for
@@ -141,6 +142,8 @@ def _racks(state: RunState) -> tuple[RackView, ...]:
     members: dict[str, list[str]] = {}
     for name, node in state.order.nodes.items():
         members.setdefault(node.rack, []).append(name)
+    if members.keys() == {NO_RACK}:  # the waves show the same nodes
+        return ()
     quiet = {NodeState.PENDING, NodeState.SKIPPED, NodeState.CONFIRMED, NodeState.REVERTED, NodeState.GONE}
     wave = frozenset(state.order.waves[state.wave].nodes if state.wave < len(state.order.waves) else ())
     shown = []

@@ -178,7 +178,7 @@ def _settling(state: RunState, now: float) -> str:
 
 def _soaking(state: RunState, now: float) -> str:
     wave, data = state.order.waves[state.wave], data_seen(state)
-    progress = f"soaking wave {wave.name}: {passed_rounds(state)} of {state.order.passes} rounds passed"
+    progress = f"the soak of wave {wave.name}: {passed_rounds(state)} of {state.order.passes} rounds passed"
     return f"{progress}{_round(state, now)}" + (f"; {data.counts}" if data else "")
 
 

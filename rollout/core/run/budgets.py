@@ -18,7 +18,7 @@ from rollout.core.run.facts import CHARGES, Count, NodeList, wrong
 from rollout.core.run.layout import FLEET, place_of
 from rollout.core.run.records import Records, positions_in
 from rollout.core.run.state import NodeRecord, NodeState, Order
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import counted, printable
 
 
 def charged(records: Iterable[NodeRecord], budget: Budget) -> int:
@@ -86,9 +86,17 @@ class Distance:
         return printable(words, 60)
 
     def __str__(self) -> str:
-        causes = ", ".join(sorted(self.budget.causes))
-        words = f"{self.wrong} of {self.total} nodes of {_place_words(self.scope, self.name)} failed ({causes})"
-        return f"{words}; its budget is {self.limit} ({self.budget.share})"
+        causes = "" if self.budget.causes >= frozenset(Cause) else f" ({', '.join(sorted(self.budget.causes))})"
+        words = f"{self.wrong} of {counted(self.total, 'node')} of {_place_words(self.scope, self.name)} failed{causes}"
+        return f"{words}; its budget is {counted(self.limit, 'node')}{self._written}"
+
+    @property
+    def _written(self) -> str:
+        """The budget as the playbook has it, where that is not the limit itself."""
+        share = self.budget.share
+        if share.count is None:
+            return f" ({share} of {self.total})"
+        return "" if share.count == self.limit else f" ({share.count} in the plan)"
 
 
 def distances(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> Iterator[Distance]:

@@ -95,6 +95,11 @@ class LeftOut:
     nodes: str
     count: int
 
+    @property
+    def words(self) -> str:
+        """``what`` for people: programs and journals have an older word for nodes that did not answer an emergency."""
+        return "unreachable" if self.what == "silent" else self.what
+
 
 @dataclass(frozen=True, slots=True)
 class Order:

@@ -13,6 +13,7 @@ _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07
 _BLANKS = re.compile(r"[\t\r\n]+")
 _LINE_END = re.compile(r"\r*\n|\r+")
 _TAB = 8
+_INSTANT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}:[0-9]{2})Z")
 
 
 LONGEST_PATH = 4096
@@ -73,3 +74,9 @@ def seconds_text(seconds: float) -> str:
 def wall(at: float) -> str:
     """Seconds since the epoch as people write them: ``2026-11-20 16:00:00 UTC``."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def wall_of(instant: str) -> str:
+    """``2026-11-20T16:00:00Z`` of a file in the form of ``wall``; any other text is shown as it is."""
+    found = _INSTANT.fullmatch(instant)
+    return f"{found[1]} {found[2]} UTC" if found else printable(instant)

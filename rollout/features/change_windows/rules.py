@@ -177,7 +177,7 @@ def _without(spans: Iterable[Span], closed: Span) -> Iterator[Span]:
 def _why(closed: Sequence[tuple[ChangeCalendar, tzinfo]], at: float, until: float | None) -> str:
     reasons = "; ".join(_reason(calendar, zone, at) for calendar, zone in closed)
     zone = closed[0][1] if closed else UTC
-    opens = f"it opens {shown(until, zone)}" if until is not None else "it does not open within a year"
+    opens = f"the next window opens {shown(until, zone)}" if until is not None else "no window opens within a year"
     return f"{reasons}; {opens}"
 
 
@@ -187,7 +187,7 @@ def _reason(calendar: ChangeCalendar, zone: tzinfo, at: float) -> str:
         if begin <= at < end:
             why = f" ({freeze.reason})" if freeze.reason else ""
             return f"{calendar.place.file}: frozen from {freeze.first} to {freeze.last}{why}"
-    return f"{calendar.place.file}: outside its change windows"
+    return f"{calendar.place.file} allows no change now"
 
 
 def shown(at: float, zone: tzinfo) -> str:

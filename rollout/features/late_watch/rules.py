@@ -58,7 +58,7 @@ def judge_nodes(state: RunState, readings: Mapping[str, Reading]) -> Judged:
         return Verdict.UNKNOWN, f"{counted(len(unknown), 'node')} could not be judged: {_shown(unknown)}"
     if sick:
         return Verdict.PASS, f"{counted(len(sick), 'node')} within the budgets: {_shown(sick)}"
-    return Verdict.PASS, f"{counted(len(readings), 'node')} healthy"
+    return Verdict.PASS, f"{len(readings):,} healthy"
 
 
 def _charged(state: RunState, sick: Mapping[str, Reading]) -> Mapping[str, NodeRecord]:

@@ -109,7 +109,7 @@ _REMOVE = "remove it from the sequence file; then repeat the sequence"
 
 
 def _after_halt(plan: str, state: SequencedCluster) -> str:
-    run, again = state.run, f"replace its plan {plan}, {SAME_SETTINGS}, with `{state.again} --out FILE`"
+    run, again = state.run, f"replace its plan {plan} by `{state.again} --out FILE`, {SAME_SETTINGS}"
     acts = {
         HaltRemedy.RESUME_OR_ROLL_BACK: f"`rollout resume {run}`, or `rollout rollback {run}` and {again}",
         HaltRemedy.RESUME_OR_PLAN_AGAIN: f"`rollout resume {run}`, or {again}",
@@ -149,7 +149,8 @@ def sequence_lines(document: SequenceDocument) -> Iterator[str]:
             left = ", others left unchanged" if cluster.left else ""
             run = f", run {cluster.run}" if cluster.run and cluster.run not in (cluster.why or "") else ""
             why = f": {printable(cluster.why, 400)}" if cluster.why else ""
-            yield f"  {cluster.cluster}: {cluster.progress}, {counted(cluster.nodes, 'node')}{failed}{left}{run}{why}"
+            progress = cluster.progress.replace("-", " ")
+            yield f"  {cluster.cluster}: {progress}, {counted(cluster.nodes, 'node')}{failed}{left}{run}{why}"
     yield _ending(document)
     yield from _next_steps(document)
 
@@ -172,7 +173,7 @@ def _ending(document: SequenceDocument) -> str:
     name = f"sequence {document.sequence}"
     match document.next:
         case Turn.END:
-            return f"{name}: done, {document.failed} failed of at most {document.limit - 1}"
+            return f"{name}: done, {counted(document.failed, 'node')} failed; the budget is {counted(document.limit, 'node')}"
         case Turn.HALT:
             return f"{name}: halted; no further cluster begins. {printable(document.why or '', 400)}"
         case Turn.STOP:

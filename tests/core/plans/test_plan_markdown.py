@@ -56,7 +56,7 @@ def test_the_summary_is_first_and_each_group_can_be_opened() -> None:
         lines[lines.index("| 199 | 0 | 0 | 0 | 1 |") - 2]
         == "| to change | as wanted | skipped | refused | unreachable |"
     )
-    assert any(line.startswith("| `canary` | 5 | 2m50s |") for line in lines)
+    assert any(line.startswith("| `canary` | 5 | 2 min 50 s |") for line in lines)
     assert lines.index("#### Changes") > lines.index("**Warnings**")
     opened = [line for line in lines if line.startswith("<details><summary>")]
     assert opened[0].startswith("<details><summary><code>g1</code> <code>kubelet 1.20.15")

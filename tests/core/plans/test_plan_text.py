@@ -41,7 +41,7 @@ def test_the_whole_text_of_a_small_plan() -> None:
     assert (
         plan_text(plan)
         == """\
-Plan for rno: playbook image-pulls, nodes read 2026-11-20T16:00:00Z, limit @rack01
+Plan for rno: playbook image-pulls, nodes read 2026-11-20 16:00:00 UTC, limit @rack01
 2 nodes to change, 0 as wanted, 1 refused, 0 unreachable
 
 g1  kubelet 1.20.15, dockershim, kubeadm layout (deb): 2 nodes  tess-node-[0001-0002]
@@ -73,9 +73,9 @@ Registries, at most
   all registries: pulls at once 3 → no bound on 2 nodes, 1 for the others; pulls a second 15 (3 nodes)
 
 Waves
-  1  canary: 1 node, about 2m50s including 1m0s soak  tess-node-0001
+  1  canary: 1 node, about 2 min 50 s including 60 s soak  tess-node-0001
      halts at the 1st failed node in this wave (budget 2 % of 1); smallest harm noticed: on 1 of 1 node by unit, process, healthz, effectiveConfig
-  2  1 per rack: 1 node, about 1m35s including 1m0s soak  tess-node-0002
+  2  1 per rack: 1 node, about 1 min 35 s including 60 s soak  tess-node-0002
      halts at the 1st failed node in this wave (budget 2 % of 1); smallest harm noticed: on 1 of 1 node by unit, process, healthz, effectiveConfig
 
 Limits
@@ -84,7 +84,7 @@ Limits
   at most 1 node of a rack unavailable at once (limit 5 %); 100 in flight; 10 restarts/s
   gates of each node: unit, process, healthz, effectiveConfig; of each wave: none; each must pass 3 times in a row during the soak
   the first wave (canary) is reverted once for real, then changed again
-  on a halt, reverts: wave; a node not confirmed within 2m0s reverts itself
+  on a halt, reverts: wave; a node not confirmed within 2 min reverts itself
 
 Warnings
   2 nodes  tess-node-[0001-0002]: the next `kubeadm upgrade node` rewrites /var/lib/kubelet/config.yaml from the ConfigMap, without this change; `rollout export kubeadm` prints the patch that keeps it [kubeadm-rewrites]
@@ -94,8 +94,8 @@ Left alone
   refused: 1 node  tess-node-0003
      imagePullProgressDeadline: image_pull_progress_timeout exists from containerd 1.7.0; an older one ignores it and pulls without a limit [setting-unsupported]
 
-About 4m25s in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; one node takes 15 s and its settle window
-Emergency rollback of all of it: about 45s (20 s per node, not yet rehearsed)
+About 4 min 25 s in all. Each wave takes max(nodes ÷ pace, rounds × one node's time) + soak; one node takes 15 s and its settle window
+Emergency rollback of all of it: about 45 s (20 s per node, not yet rehearsed)
 """
     )
 
@@ -191,7 +191,7 @@ def test_nothing_to_do() -> None:
     found = inventory(1)
     plan = build_plan(found, POLICY, fleet(found, {}), {}, (), "")
     assert plan_text(plan) == (
-        "Plan for rno: playbook image-pulls, nodes read 2026-11-20T16:00:00Z\n"
+        "Plan for rno: playbook image-pulls, nodes read 2026-11-20 16:00:00 UTC\n"
         "0 nodes to change, 0 as wanted, 0 refused, 0 unreachable\n\nNothing to do.\n"
     )
     assert estimate.total(plan) == 0
@@ -290,7 +290,7 @@ def test_waves_that_hold_and_limits_of_zones() -> None:
     waves = (replace(plan.waves[0], hold=True), *plan.waves[1:])
     limits = replace(plan.limits, per_zone=Share(percent=2.0))
     text = plan_text(replace(plan, waves=waves, limits=limits, rehearsal=False))
-    assert "including 1m0s soak, then waits for `rollout continue`  tess" in text
+    assert "including 60 s soak, then waits for `rollout continue`  tess" in text
     assert ", 4 of a zone (limit 2 %); 100 in flight" in text
     assert "reverted once for real" not in text
     shown = as_printed(PlanDocument("p.json", replace(plan, waves=waves, limits=limits)))
@@ -301,9 +301,9 @@ def test_waves_that_hold_and_limits_of_zones() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (SoakData(5), "until 5 pods started, at most 30m0s"),
-        (SoakData(pulls=1), "until 1 image pull succeeded, at most 30m0s"),
-        (SoakData(20, 60.0, 4), "until 20 pods started and 4 image pulls succeeded, at most 1m0s"),
+        (SoakData(5), "until 5 pods started, at most 30 min"),
+        (SoakData(pulls=1), "until 1 image pull succeeded, at most 30 min"),
+        (SoakData(20, 60.0, 4), "until 20 pods started and 4 image pulls succeeded, at most 60 s"),
     ],
 )
 def test_a_wave_shows_the_data_that_its_soak_waits_for(data: SoakData, said: str) -> None:

@@ -52,7 +52,7 @@ HALTING = {"halt": Halt(Ending.HALTED, "budget-spent", "2 of 60 nodes of rack04 
         (with_state(story_under_way(), **HELD), NOTHING_SINCE, "ON HOLD – rno: it holds after wave canary", Mood.WARN),
         (with_state(story_under_way(), **HALTING), NOTHING_SINCE, "HALTING – rno: 2 of 60 nodes of rack04", Mood.BAD),
         (done_story(), Afterwards(rolled_back={"r2": ("a", "b")}, is_rolled_back=True), "ROLLED BACK – rno: 2 nodes by run r2", Mood.PLAIN),
-        (done_story(), NOTHING_SINCE, "DONE, NOT ON EVERY NODE – rno: 119 of 119 nodes confirmed, 1 not in the run", Mood.WARN),
+        (done_story(), NOTHING_SINCE, "DONE, INCOMPLETE – rno: 119 of 119 nodes confirmed, 1 not in the run", Mood.WARN),
     ],
 )  # fmt: skip
 def test_the_title_has_the_state_and_its_reason(story: Story, after: Afterwards, title: str, mood: Mood) -> None:
@@ -110,6 +110,25 @@ def test_failed_nodes_have_the_last_line_of_their_kubelet_or_the_command_that_re
     assert "last line &lt;of the log&gt;" in failed
     assert "first line" not in failed
     assert story_parts(done_story())["failed"] == "<p>No node failed.</p>"
+
+
+def test_a_run_reverts_only_what_failed_in_one_short_sentence() -> None:
+    plan = journals.plan_of(240)
+    play = journals.play_of(plan, budgets=(journals.BUDGETS[0],))
+    play.sicken(plan.waves[-1].nodes[0])
+    play.run()
+    assert "Reverted: 1 node that failed." in now_parts(story_of(play, plan), NOTHING_SINCE, BEGAN)["now"]
+
+
+def test_a_run_without_a_controller_waits_for_nothing() -> None:
+    plan, play = journals.stopped(lambda state: any(record.state == "applying" for record in state.nodes.values()))
+    story = story_of(play, plan)
+    at_work, lost = (
+        now_parts(story, Afterwards(controller=Attendance(alive)), BEGAN + 60)["now"] for alive in (True, False)
+    )
+    assert ("Waits for: " in at_work, "In flight when its controller ended: " in at_work) == (True, False)
+    assert ("Waits for: " in lost, "In flight when its controller ended: " in lost) == (False, True)
+    assert "given up" not in lost
 
 
 def test_waves_have_an_expected_end_only_where_one_can_be_known() -> None:

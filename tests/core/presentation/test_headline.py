@@ -109,7 +109,7 @@ def test_a_run_of_the_list_says_what_it_changed_how_it_ended_and_what_rolled_it_
         "  rolled back by run r2 on 2 nodes (n[1-2])",
     ]
     assert listed(rolled_back=(RolledBack("r2", "n1", 1),)).standing == "halted, rolled back on 1 node"
-    assert listed(state=RunStanding.DONE, exit_code=4).standing == "done, not on every node"
+    assert listed(state=RunStanding.DONE, exit_code=4).standing == "done, incomplete"
 
 
 def test_a_run_that_waits_is_not_merely_at_work() -> None:

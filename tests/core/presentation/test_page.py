@@ -222,7 +222,7 @@ STORIES = [
               "halted at 2:", "pulls time out", "image-pull-progress-deadline", "5 of 5 nodes reverted once", "used up"]),
     (gate_failed, ["gate 'pull errors': touched 0.31", "0.31 vs 0.0092", "FAIL", "revert: run"]),
     (gate_unknown, ["UNKNOWN", "Prometheus did not answer in 10 s"]),
-    (done_story, ["Done, but not everywhere (exit code 4)", "No node failed.", "rollout verify --cluster rno"]),
+    (done_story, ["Done, incomplete (exit code 4)", "No node failed.", "rollout verify --cluster rno"]),
     (rollback, ["Rollback of 20 nodes on test", "Done (exit code 0)", "20 reverted"]),
 ]  # fmt: skip
 

@@ -54,7 +54,7 @@ def test_the_command_is_printed_and_no_other_says_that_a_resume_retries_them() -
     summary = summarize(play.state)
     command = f"rollout plan --cluster test --playbook small --limit {_quoted(summary.need_a_plan)}"
     after = Afterwards(playbook="small")
-    same = "with each --set of the first plan"
+    same = "with the same --set options (if any)"
     assert f"  To change them once they are repaired, {same}: {command}" in list(summary_lines(summary, after))
     steps = dict(next_steps(play.state, after))
     assert steps[command] == f"plan the failed, reverted and refused nodes again, once they are repaired, {same}"

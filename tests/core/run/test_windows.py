@@ -24,7 +24,7 @@ pytestmark = pytest.mark.no_cover  # whole runs: a count makes them slow, and ot
 RACKS = {"a": 20, "b": 20}
 WAVES = (("canary", lambda n: n == "a-1"), ("rest", lambda _: True))
 LIMITS = Limits(per_rack=Share(count=2))
-WHY = "playbooks/p.yaml: outside its change windows; it opens Wed 2026-11-25 22:00 (Europe/Zurich)"
+WHY = "playbooks/p.yaml allows no change now; the next window opens Wed 2026-11-25 22:00 (Europe/Zurich)"
 
 
 def states(state: RunState) -> Counter[NodeState]:

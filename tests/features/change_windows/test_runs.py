@@ -141,7 +141,7 @@ def test_windows_are_told_before_the_tick_of_the_same_time(site: Site) -> None:
 def test_a_rollback_says_that_it_passes_a_closed_window(site: Site) -> None:
     at_noon, at_night = WindowTimes(Wall(site, NOON)), WindowTimes(Wall(site, NIGHT))
     found = closed_lines((AT_NIGHT, AT_NIGHT), at_noon, PASSES)
-    why = "playbooks/p.yaml: outside its change windows; it opens Thu 1970-01-01 22:00 (UTC)"
+    why = "playbooks/p.yaml allows no change now; the next window opens Thu 1970-01-01 22:00 (UTC)"
     assert found == (f"the change window is closed: {why}; a rollback does not wait for it",)
     assert closed_lines((AT_NIGHT,), at_night, PASSES) == closed_lines((), at_noon, PASSES) == ()
 

@@ -105,8 +105,8 @@ def test_each_node_of_the_limit_pulls_and_the_journal_has_the_start_and_the_end(
     call, screen = PullCall(tmp_path), PullScreen()
     end = pull(call, screen, "n[1,3]")
     assert (sorted(call.runtimes.pulled), end.exit_code, end.counts) == (["n1", "n3"], 0, "2 pulls: 2 pulled")
-    assert screen.begun == [("1 image on n[1,3] (2 nodes)", 2)]
-    assert screen.questions == [f"{CLUSTER}: 2 nodes of {CLUSTER} will pull"]
+    assert screen.begun == [("n[1,3] (2 nodes) will pull 1 image", 2)]
+    assert screen.questions == [f"{CLUSTER}: 2 nodes of {CLUSTER} will pull 1 image"]
     assert (len(screen.results), screen.shown) == (2, [end])
     assert call.notes() == [
         f"prepull r1: 1 image on n[1,3] (2 nodes): {IMAGE}; reason: slow pulls",

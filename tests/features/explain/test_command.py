@@ -24,7 +24,7 @@ def test_a_field_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         "  the same as: --registry-qps; the flag overrides the field",
         "  on change: restarts kubelet.service (restart-kubelet)",
         "  takes effect: in image pulls that begin later (pkg/kubelet/images/helpers.go)",
-        "  changes too: the load of registries",
+        "  it also changes: the load of registries",
         "  trap: a pull over the limit fails at once with `pull QPS exceeded`; it is not delayed, and the container backs off",
         "  trap: pulls that waited behind one that hung all start when it ends, and fail by this limit",
         "  source: pkg/kubelet/images/helpers.go (TryAccept)",

@@ -30,8 +30,8 @@ def test_a_rollback_in_the_soak_halts_the_sequence(both: Both) -> None:
     assert "was rolled back by" in turn.why
     first = next(iter(sequence_document(SEQUENCE, found, turn).stages)).clusters[0]
     assert (first.hint or "").endswith(
-        f"replace its plan {FIRST.cluster}.json, with each --set of the first plan, with `rollout plan --cluster "
-        f"{FIRST.cluster} --playbook playbooks/base.yaml --limit @rack01 --out FILE`; then repeat the sequence"
+        f"replace its plan {FIRST.cluster}.json by `rollout plan --cluster {FIRST.cluster} --playbook playbooks/base.yaml "
+        "--limit @rack01 --out FILE`, with the same --set options (if any); then repeat the sequence"
     )
     assert "resume" not in (first.hint or "")
 

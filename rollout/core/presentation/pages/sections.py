@@ -40,7 +40,7 @@ from rollout.core.run.retries import need_a_plan
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
 from rollout.core.text import diff
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import counted, printable, seconds_text, wall
+from rollout.core.text.terminal import counted, printable, seconds_text, wall, wall_of
 
 # What to do after a run: commands that work as printed, each with what it does.
 
@@ -219,7 +219,7 @@ def _ending(state: RunState) -> str:
         Ending.PREFLIGHT: "Not begun: preflight",
         Ending.CLAIMED: "Refused: another run has claimed its nodes",
     }
-    but = ", but not everywhere" if state.ending is Ending.DONE and exit_code(state) else ""
+    but = ", incomplete" if state.ending is Ending.DONE and exit_code(state) else ""
     return f"{words[state.ending or Ending.DONE]}{but} (exit code {exit_code(state)})"
 
 
@@ -233,10 +233,10 @@ def taken_back(story: Story) -> str:
     if not back:
         return ""
     own = len(back) - len(others)
-    parts = [f"{own} that failed"] if own else []
-    why = "with them" if own else "because the run halted"
-    parts += [f"{len(others)} {why}, {_by_whose_word(story)}"] if others else []
-    return f"Reverted: {counted(len(back), 'node')}: {', '.join(parts)}."
+    if not others:
+        return f"Reverted: {counted(own, 'node')} that failed."
+    failed, why = (f"{own} that failed, ", "with them") if own else ("", "because the run halted")
+    return f"Reverted: {counted(len(back), 'node')}: {failed}{len(others)} {why}, {_by_whose_word(story)}."
 
 
 def _by_whose_word(story: Story) -> str:
@@ -284,7 +284,7 @@ def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
     yield "token", f"{story.state.counter}"
     if plan is not None:
         chosen = f", limit {plan.limit}" if plan.limit else ""
-        yield "plan", f"playbook {plan.playbook}, nodes read {plan.taken}{chosen}"
+        yield "plan", f"playbook {plan.playbook}, nodes read {wall_of(plan.taken)}{chosen}"
     elif past.order.goal is Goal.APPLY:
         yield "plan", "cannot be read by this version of rollout"
     learnt = rehearsed(story.state)
@@ -295,7 +295,7 @@ def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
     yield "limits", f"{areas}, {limits.in_flight} in flight, {limits.pace:g} restarts/s"
     for left in past.order.left_out:
         yield (
-            f"not in the run, {left.what}",
+            f"not in the run, {left.words}",
             f"{counted(left.count, 'node')} {printable(left.nodes, 160)}: {left.reason}",
         )
 

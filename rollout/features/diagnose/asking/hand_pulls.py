@@ -71,7 +71,7 @@ class PullObserver(Protocol):
     """Shows the operator what happens. Only ``confirm`` may raise."""
 
     def begins(self, what: str, pulls: int) -> None:
-        """The images and the nodes, and how many pulls that makes."""
+        """Which nodes will pull how many images, and how many pulls that makes."""
         ...
 
     def confirm(self, cluster: str, what: str) -> None:
@@ -97,17 +97,17 @@ def pull_by_hand(call: CommandPorts, observer: PullObserver, inventory: Inventor
     if wanted.nodes_per_kind is not None:
         ways = {name: ways[name] for name in few_of_each_kind(inventory, fleet, wanted.nodes_per_kind)}
     order = PullOrder(wanted.images, ways, wanted.seconds, wanted.watched)
-    said = f"{counted(len(wanted.images), 'image')} on {fold(list(ways))} ({counted(len(ways), 'node')})"
-    observer.begins(said, len(ways) * len(wanted.images))
+    images, nodes = counted(len(wanted.images), "image"), f"{fold(list(ways))} ({counted(len(ways), 'node')})"
+    observer.begins(f"{nodes} will pull {images}" if ways else "no node will pull", len(ways) * len(wanted.images))
     so_far = Pulled(unknown=[*unread])
     if ways:
-        observer.confirm(cluster, f"{counted(len(ways), 'node')} of {cluster} will pull")
+        observer.confirm(cluster, f"{counted(len(ways), 'node')} of {cluster} will pull {images}")
     journal, name = call.journal(), f"{wanted.name} {call.new_run_id()}"
 
     def note(text: str) -> None:
         journal.note(cluster, Note(call.zones.wall_seconds(), call.who, f"{name}: {text}"))
 
-    note(f"{said}: {', '.join(wanted.images)}{f'; reason: {call.reason}' if call.reason else ''}")
+    note(f"{images} on {nodes}: {', '.join(wanted.images)}{f'; reason: {call.reason}' if call.reason else ''}")
     interrupted = bool(ways) and _pull(call, observer, inventory, order, so_far, wanted.per_registry)
     end = HandPullsEnd(so_far, tried=bool(ways), interrupted=interrupted)
     observer.ended(end)

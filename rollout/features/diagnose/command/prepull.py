@@ -113,7 +113,7 @@ class _Screen:
 
     def begins(self, what: str, pulls: int) -> None:
         self.whole = pulls
-        say(f"will pull {what}. Images stay on the nodes: rollout does not remove them.")
+        say(f"{what}. Images stay on the nodes: rollout does not remove them.")
 
     def confirm(self, cluster: str, what: str) -> None:
         typed_confirmation(cluster, what, yes=self.yes)

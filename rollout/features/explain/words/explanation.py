@@ -124,7 +124,7 @@ def _effect(effect: SettingEffect) -> Iterator[str]:
     if effect.needs:
         yield f"  needs on the node: {effect.needs}"
     if effect.breaks:
-        yield f"  changes too: {effect.breaks}"
+        yield f"  it also changes: {effect.breaks}"
     if effect.stays:
         yield f"  a rollback does not undo: {effect.stays}"
 
@@ -219,7 +219,7 @@ def _defaults(found: tuple[tuple[int, str], ...]) -> list[DefaultPart]:
 
 
 _EFFECT = Shown(
-    "What a change of the setting does: when it takes effect, what it needs on the node, what it changes too, what a rollback does not undo.",
+    "What a change of the setting does: when it takes effect, what it needs on the node, what it also changes, what a rollback does not undo.",
     ("takes", "needs", "breaks", "stays", "source"),
 )
 

@@ -38,7 +38,11 @@ def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> 
 
 def _now(story: Story, after: Afterwards, now: float) -> Html:
     state = story.state
-    waits = () if state.phase is Phase.ENDED else (_waits_for(state, max(now, state.now)), *silences(state, now))
+    waits: tuple[str, ...] = ()
+    if state.phase is not Phase.ENDED and not after.controller.alive:
+        waits = (f"in flight when its controller ended: {moving}" if (moving := in_flight(state)) else "",)
+    elif state.phase is not Phase.ENDED:
+        waits = (_waits_for(state, max(now, state.now)), *silences(state, now))
     waiting = [tag("p", _with_commands(wait), class_="waiting") for wait in waits if wait]
     frozen = frozen_banner(state.order.cluster, after.frozen)
     without_regions = replace(after, controller=replace(after.controller, regions=()))
