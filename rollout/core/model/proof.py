@@ -147,7 +147,7 @@ def _kubelet(measured: Measurement) -> Iterator[tuple[bool, str]]:
         return
     state = tuple(unit.properties.get(name, "") for name in ("ActiveState", "SubState"))
     if state != ("active", "running"):
-        yield bool(state[0]), f"{unit.name} is {state[0] or 'not told'} ({state[1] or '-'})"
+        yield bool(state[0]), unit.standing
     if measured.process is None:
         yield False, "the kubelet's process could not be read"
     elif unit.kubelet_pid != str(measured.process.pid):

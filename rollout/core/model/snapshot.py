@@ -75,6 +75,14 @@ class UnitState:
         """The kubelet in it: RKE2's is a child of the main process, which only the agent knows; ``""``: not told."""
         return self.properties.get("KubeletPID") or self.properties.get("MainPID", "")
 
+    @property
+    def standing(self) -> str:
+        """Its state in a sentence. ``auto-restart`` is systemd's word for a unit that ended and waits for its next start."""
+        active, sub = (self.properties.get(name, "") for name in ("ActiveState", "SubState"))
+        if sub == "auto-restart":
+            return f"{self.name} ended, and systemd is to start it again ({active}, {sub})"
+        return f"{self.name} is {active or 'not told'} ({sub or '-'})"
+
 
 @dataclass(frozen=True, slots=True)
 class Stale:

@@ -62,7 +62,7 @@ def _running(name: str, unit: UnitState | None) -> Judged:
     if not active or not sub:
         return Verdict.UNKNOWN, f"systemd did not report the state of {name}"
     verdict = Verdict.PASS if (active, sub) == ("active", "running") else Verdict.FAIL
-    return verdict, f"{name} is {active} ({sub})"
+    return verdict, unit.standing
 
 
 def _beside(change: Change, measurement: Measurement) -> tuple[str, ...]:

@@ -124,7 +124,7 @@ def test_old_bytes_that_the_running_kubelet_may_not_have_read_prove_nothing() ->
         (replace(BACK, token=Token(7, "r1", live=True)), "run r1 still claims it"),
         (
             replace(BACK, measurement=unit(ActiveState="activating", SubState="auto-restart")),
-            "kubelet.service is activating (auto-restart)",
+            "kubelet.service ended, and systemd is to start it again (activating, auto-restart)",
         ),
         (replace(BACK, measurement=unit(MainPID="43")), "the kubelet's process was replaced while it was read"),
         (replace(BACK, measurement=replace(WELL, healthz="refused")), "healthz: refused"),

@@ -72,7 +72,7 @@ def test_nothing_read_is_unknown(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "measurement", "verdict", "evidence"),
     [
-        ("unit", unit(ActiveState="activating", SubState="auto-restart"), Verdict.FAIL, "kubelet.service is activating (auto-restart)"),
+        ("unit", unit(ActiveState="activating", SubState="auto-restart"), Verdict.FAIL, "kubelet.service ended, and systemd is to start it again (activating, auto-restart)"),
         ("unit", unit(ActiveState=""), Verdict.UNKNOWN, "systemd did not report the state of kubelet.service"),
         ("process", unit(MainPID="0"), Verdict.FAIL, "no kubelet process"),
         ("process", unit(MainPID=""), Verdict.UNKNOWN, "the kubelet's process could not be read"),
