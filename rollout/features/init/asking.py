@@ -16,7 +16,7 @@ from rollout.core.text.yaml_source import Item, read_yaml
 from rollout.errors import InputError, Place, Problem
 from rollout.features.init.rules.ansible import from_ansible, source_of, templates_of
 from rollout.features.init.rules.ansible_groups import chosen
-from rollout.features.init.rules.guesses import Guessed, from_api, some
+from rollout.features.init.rules.guesses import Guessed, SourceNote, from_api, not_known, some
 from rollout.features.init.words.project import SSH_CONFIGS, NewProject, inventory_path, project_texts, ssh_config_path
 from rollout.features.init.words.refreshed import refreshed
 from rollout.features.init.words.ssh_config import is_as_made, ssh_config_text
@@ -25,11 +25,11 @@ from rollout.kubelet.fields import known_minors
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """The files of a project by path, and the guesses in them."""
+    """The files of a project by path, and what was noted of their source."""
 
     texts: Mapping[str, str]
     nodes: int
-    notes: tuple[str, ...]
+    notes: tuple[SourceNote, ...]
 
 
 def nodes_of_kubeconfig(sources: NodeSources, kubeconfig: str) -> Guessed:
@@ -61,7 +61,7 @@ def nodes_of_nodeset(text: str) -> Guessed:
         raise
     refuse(node_name_problems(names, place=Place("--nodes", 1, 1)))
     nodes = tuple(map(FoundNode, names))
-    return Guessed(FoundNodes("--nodes", nodes), ("rack and zone: not known, names do not show them",))
+    return Guessed(FoundNodes("--nodes", nodes), (not_known("rack and zone", "names do not show them"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,10 @@ def drafted(cluster: str, guessed: Guessed, api_server: str, kubeconfig: str, ss
     version = api_server or guessed.api_server
     if not version:
         version = f"v1.{known_minors()[-1]}.0"
-        notes = (*notes, f"apiServer: {version}, the newest that rollout knows; correct it if it is another")
+        notes = (
+            *notes,
+            SourceNote(f"apiServer: {version}, the newest that rollout knows; correct it if it is another"),
+        )
     own = ssh_config_text(guessed)
     named = ssh_config or (SSH_CONFIGS if own else "")
     texts = project_texts(NewProject(cluster, version, guessed, kubeconfig, named))

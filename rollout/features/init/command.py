@@ -32,7 +32,7 @@ from rollout.features.init.asking import (
     refreshed_texts,
 )
 from rollout.features.init.client import read_if_there, replace_all, write_new
-from rollout.features.init.rules.guesses import Guessed
+from rollout.features.init.rules.guesses import Guessed, SourceNote
 from rollout.features.init.rules.tables import read_names
 from rollout.features.init.words.project import IGNORED, SSH_CONFIGS, inventory_path, ssh_config_path
 from rollout.features.init.words.ssh_config import hosts_of
@@ -43,8 +43,6 @@ from rollout.lab.of_cluster import LAB_FOLDER, SSH_CONFIG, serves, specification
 _MAX_NAMES = 4 * 1024 * 1024
 _PARTS = ("inventories", "playbooks", "templates", PROJECT_FILE)
 _CHANGES = 10
-_NOT_KNOWN = ": not known, "
-"""A note with it is not a guess."""
 
 
 @registered("Make a project from a kubeconfig, an Ansible inventory or names.")
@@ -183,8 +181,8 @@ def _tell_next(cluster: str) -> None:
     say(f"next: `rollout doctor --cluster {cluster}`")
 
 
-def _tell(found: Guessed, notes: tuple[str, ...], more: tuple[str, ...] = ()) -> None:
-    lines = [*(note if _NOT_KNOWN in note else f"guessed {note}" for note in notes), *found.told, *more]
+def _tell(found: Guessed, notes: tuple[SourceNote, ...], more: tuple[str, ...] = ()) -> None:
+    lines = [*map(str, notes), *found.told, *more]
     if lines:
         say("\n".join(printable(line, 400) for line in lines))
 

@@ -10,7 +10,7 @@ import pytest
 
 from rollout.core.model.live import LiveNode
 from rollout.features.init.asking import drafted, nodes_of_ansible
-from rollout.features.init.rules.guesses import Guessed, from_api
+from rollout.features.init.rules.guesses import Guessed, from_api, not_known
 from tests.app.test_live_inventories import ZONE, live
 from tests.app.test_load import FakeSources
 
@@ -30,7 +30,7 @@ def inventory(guessed: Guessed) -> str:
 def test_labels_of_nodes_become_racks_and_zones() -> None:
     nodes = [live(f"n{number}", labels={"example.net/rack": f"r{number % 2}", ZONE: "z1"}) for number in range(1, 5)]
     guessed = from_api(versions(*nodes, kubelet="v1.33.4"))
-    assert guessed.notes == (
+    assert tuple(note.text for note in guessed.notes) == (
         "rack: label example.net/rack, on 4 of 4 Nodes",
         f"zone: label {ZONE}, on 4 of 4 Nodes",
         "apiServer: v1.33.4, the newest kubelet's version",
@@ -48,12 +48,12 @@ def test_the_newest_version_is_by_number() -> None:
 
 def test_a_label_whose_values_are_no_names_is_no_rack() -> None:
     guessed = from_api([live("n1", labels={"example.net/rack": ""}), live("n2", labels={"example.net/rack": "r2"})])
-    assert "rack: not known, no label shows it" in guessed.notes
+    assert "rack: not known, no label shows it" in tuple(note.text for note in guessed.notes)
 
 
 def test_a_node_without_an_address_gets_its_name_and_is_said() -> None:
     guessed = from_api([live("n1"), live("n2"), replace(live("n3"), addresses=())])
-    assert "address: the name, for 1 Node without InternalIP: n3" in guessed.notes
+    assert "address: the name, for 1 Node without InternalIP: n3" in tuple(note.text for note in guessed.notes)
     assert '"n3": {labels:' in inventory(guessed)
 
 
@@ -67,7 +67,7 @@ def test_thousands_of_variables_are_dropped() -> None:
     hosts = ", ".join(f'"{key}": "{value}"' for key, value in variables.items())
     guessed = from_ansible(f'{{"_meta": {{"hostvars": {{"h1": {{{hosts}}}}}}}, "all": {{"hosts": ["h1"]}}}}', "hosts")
     assert "hunter2" not in inventory(guessed)
-    assert guessed.notes[:2] == (
+    assert tuple(note.text for note in guessed.notes)[:2] == (
         "rack: not known, no variable or group shows it",
         "zone: not known, no variable or group shows it",
     )
@@ -83,8 +83,8 @@ def test_ten_thousand_names_that_do_not_fold_fit_the_bounds_of_a_nodeset() -> No
 def test_a_node_without_a_rack_or_zone_is_in_one_for_such_nodes() -> None:
     nodes = [live("n1", labels={"example.net/rack": "r1", ZONE: "z1"}), live("n2", labels={ZONE: "z1"}), live("n3")]
     guessed = from_api(nodes)
-    assert "rack: `rackless` for 2 nodes without one: n[2-3]" in guessed.notes
-    assert "zone: `zoneless` for 1 node without one: n3" in guessed.notes
+    assert "rack: `rackless` for 2 nodes without one: n[2-3]" in tuple(note.text for note in guessed.notes)
+    assert "zone: `zoneless` for 1 node without one: n3" in tuple(note.text for note in guessed.notes)
     text = inventory(guessed)
     assert '"n2": {address: "10.0.0.2", zone: "z1"' in text, "rackless is in two zones, so zones are of nodes"
     assert '"n3": {address: "10.0.0.3", zone: "zoneless"' in text
@@ -98,10 +98,10 @@ def of_ansible(**racks: object) -> Guessed:
 
 def test_a_rack_that_ansible_reads_as_a_number_is_a_name() -> None:
     guessed = of_ansible(n1=1, n2="r2", n3=None)
-    assert guessed.notes[0] == "rack: host variable `rack`"
+    assert guessed.notes[0].text == "rack: host variable `rack`"
     assert 'racks:\n  "1": "n1"\n  "r2": "n2"\n  "rackless": "n3"\n' in inventory(guessed)
 
 
 @pytest.mark.parametrize("rack", ["row 9", True, 1.5, "", ["r1"]])
 def test_a_variable_whose_values_are_no_names_is_no_rack(rack: object) -> None:
-    assert of_ansible(n1="r1", n2=rack).notes[0] == "rack: not known, no variable or group shows it"
+    assert of_ansible(n1="r1", n2=rack).notes[0] == not_known("rack", "no variable or group shows it")

@@ -137,7 +137,7 @@ class _Printed:
 def _drafted(guessed: Guessed) -> tuple[str, ...]:
     made = drafted("c", guessed, "v1.34.1", "")
     return (
-        *made.notes,
+        *map(str, made.notes),
         *guessed.told,
         *made.texts["inventories/c.yaml"].splitlines(),
         *ssh_config_text(guessed).splitlines(),

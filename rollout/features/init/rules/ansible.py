@@ -28,7 +28,7 @@ from rollout.core.text.node_names import addresses_among, is_node_name, node_nam
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.features.init.rules.ansible_groups import LABELS, Chosen
-from rollout.features.init.rules.guesses import Guessed, SshLines, placed, some
+from rollout.features.init.rules.guesses import Guessed, SourceNote, SshLines, not_known, placed, some
 from rollout.features.init.rules.ssh_arguments import hop_text, jump_of, read_arguments
 
 _PLACES = ("rack", "zone")
@@ -69,13 +69,13 @@ def _variables(source: FromAnsible) -> tuple[str, ...]:
 
 def source_of(
     hosts: AnsibleHosts, chosen: Chosen, where: str, *, is_filled: bool = True
-) -> tuple[FromAnsible, tuple[str, ...]]:
+) -> tuple[FromAnsible, tuple[SourceNote, ...]]:
     """Where names, racks and zones are to be found, and the guesses. ``is_filled``: Ansible has filled what it can fill."""
     keys: dict[str, Any] = {}
-    notes: list[str] = []
+    notes: list[SourceNote] = []
     if variable := next((name for name in _NAMES if _names_nodes(hosts, chosen, name, is_filled=is_filled)), ""):
         keys["name"] = variable
-        notes.append(f"name: host variable `{variable}`")
+        notes.append(SourceNote(f"name: host variable `{variable}`"))
     for what in _PLACES:
         groups = [
             name
@@ -91,12 +91,12 @@ def source_of(
             and (templates or any(values))
         ):
             keys[what] = what
-            notes.append(f"{what}: host variable `{what}`")
+            notes.append(SourceNote(f"{what}: host variable `{what}`"))
         elif groups:
             keys[f"{what}Groups"] = what
-            notes.append(f"{what}: groups that begin with `{what}`: {some(groups)}")
+            notes.append(SourceNote(f"{what}: groups that begin with `{what}`: {some(groups)}"))
         else:
-            notes.append(f"{what}: not known, no variable or group shows it")
+            notes.append(not_known(what, "no variable or group shows it"))
     return FromAnsible.model_validate({"path": where, **keys}), tuple(notes)
 
 
@@ -113,7 +113,7 @@ def _names_nodes(hosts: AnsibleHosts, chosen: Chosen, variable: str, *, is_fille
 
 
 def from_ansible(
-    hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, guesses: Iterable[str], here: str
+    hosts: AnsibleHosts, chosen: Chosen, source: FromAnsible, guesses: Iterable[SourceNote], here: str
 ) -> Guessed:
     """``here``: the folder that relative paths of keys begin at, as in Ansible. Raises ``InputError``."""
     called = nodes_by_host(hosts, source, chosen.nodes, AnsibleReading(hosts.where))
@@ -132,7 +132,9 @@ def from_ansible(
         bastions |= {through.host: through.way.lines} if through.way.lines else {}
     if numbers := addresses_among(called.values()):
         notes.append(
-            f"names: addresses, for {counted(len(numbers), 'node')}; the API server may know them by host names"
+            SourceNote(
+                f"names: addresses, for {counted(len(numbers), 'node')}; the API server may know them by host names"
+            )
         )
     every = [*ways.values(), *([through.way] if through is not None else [])]
     told = (*chosen.told, *_dropped(hosts, chosen, source, every))
@@ -149,7 +151,7 @@ def from_ansible(
     )
 
 
-def _version(hosts: AnsibleHosts, chosen: Chosen, notes: list[str]) -> str:
+def _version(hosts: AnsibleHosts, chosen: Chosen, notes: list[SourceNote]) -> str:
     """The newest that an installer's variable sets; ``""``: none does."""
     found: dict[tuple[int, int], str] = {}
     for host, name in product(chosen.nodes, _VERSIONS):
@@ -159,7 +161,7 @@ def _version(hosts: AnsibleHosts, chosen: Chosen, notes: list[str]) -> str:
         return ""
     newest = max(found)
     version = "v1.{}.{}".format(*newest)
-    notes.append(f"apiServer: {version}, the variable `{found[newest]}`")
+    notes.append(SourceNote(f"apiServer: {version}, the variable `{found[newest]}`"))
     return version
 
 
@@ -247,14 +249,14 @@ def _key(hosts: AnsibleHosts, host: str, here: str) -> Iterator[tuple[str, str]]
 
 
 def _bastion(
-    hosts: AnsibleHosts, chosen: Chosen, ways: Mapping[str, _Way], here: str, notes: list[str]
+    hosts: AnsibleHosts, chosen: Chosen, ways: Mapping[str, _Way], here: str, notes: list[SourceNote]
 ) -> _Through | None:
     """A host of a group of bastions is the way to all nodes, if no variable names another way: as kubespray does it."""
     has_way = [name for name, way in ways.items() if way.command or "ProxyJump" in {key for key, _ in way.lines}]
     if has_way or not chosen.bastions:
         return None
     if len(chosen.bastions) > 1:
-        notes.append(f"no ProxyJump: it is not known which of {some(chosen.bastions)} leads to which nodes")
+        notes.append(not_known("ProxyJump", f"{some(chosen.bastions)} may each lead to nodes"))
         return None
     name = chosen.bastions[0]
     host = _by_old_names(hosts, name, FoundNode(name, *(hosts.value(name, key) for key in ("ansible_host",))))
@@ -262,7 +264,7 @@ def _bastion(
     way = _way(hosts, name, replace(host, user=user if user is not None else host.user), here)
     port = hosts.value(name, "ansible_port")
     via = hop_text(str(host.address or name), str(way.user or ""), str(port or way.port or ""))
-    notes.append(f"ProxyJump: {printable(via, 80)}, the only host of a group of bastions")
+    notes.append(SourceNote(f"ProxyJump: {printable(via, 80)}, the only host of a group of bastions"))
     return _Through(via, str(host.address or name), way)
 
 

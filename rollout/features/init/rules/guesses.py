@@ -27,15 +27,30 @@ SshLines = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class SourceNote:
+    """A guess from a source of nodes, or else what the source does not show."""
+
+    text: str
+    is_guess: bool = True
+
+    def __str__(self) -> str:
+        return f"guessed {self.text}" if self.is_guess else self.text
+
+
+def not_known(what: str, why: str) -> SourceNote:
+    return SourceNote(f"{what}: not known, {why}", is_guess=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Guessed:
-    """Nodes, and a line for each guess. ``api_server`` is ``""`` if the source does not show a version.
+    """Nodes, and what was noted of them. ``api_server`` is ``""`` if the source does not show a version.
 
     ``told``: what was left out or dropped. ``labels`` are of groups. ``ways`` is node → what ssh_config must set for it beyond
     address, user and port, and ``bastions`` the same for the hosts on the way.
     """
 
     found: FoundNodes
-    notes: tuple[str, ...]
+    notes: tuple[SourceNote, ...]
     api_server: str = ""
     told: tuple[str, ...] = ()
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -45,12 +60,12 @@ class Guessed:
 
 def from_api(live: Sequence[LiveNode]) -> Guessed:
     """The Nodes of an API server. A Node without a usable address gets its name as address."""
-    notes: list[str] = []
+    notes: list[SourceNote] = []
     kinds = Counter(kind for node in live for kind in {kind for kind, _ in node.addresses})
     address = max(_ADDRESSES, key=lambda kind: kinds[kind])
     bare = [node.name for node in live if address not in dict(node.addresses)]
     if bare:
-        notes.append(f"address: the name, for {counted(len(bare), 'Node')} without {address}: {some(bare)}")
+        notes.append(SourceNote(f"address: the name, for {counted(len(bare), 'Node')} without {address}: {some(bare)}"))
     rack = _label(live, "rack", [key for node in live for key in node.labels if _RACK.search(key)], notes)
     zone = _label(live, "zone", [key for node in live for key in node.labels if key in _ZONES], notes)
     source = FromKubernetes.model_validate(
@@ -59,7 +74,7 @@ def from_api(live: Sequence[LiveNode]) -> Guessed:
     nodes = placed(nodes_from_api([_reachable(node, address) for node in live], source), notes)
     version = _newest(node.kubelet_version for node in live)
     if version:
-        notes.append(f"apiServer: {version}, the newest kubelet's version")
+        notes.append(SourceNote(f"apiServer: {version}, the newest kubelet's version"))
     return Guessed(nodes, tuple(notes), version)
 
 
@@ -69,13 +84,13 @@ def _reachable(node: LiveNode, address: str) -> LiveNode:
     return replace(node, labels=labels, addresses=node.addresses if usable else ((address, node.name),))
 
 
-def _label(live: Sequence[LiveNode], what: str, candidates: Iterable[str], notes: list[str]) -> str:
+def _label(live: Sequence[LiveNode], what: str, candidates: Iterable[str], notes: list[SourceNote]) -> str:
     """The label that most nodes have, if its values are names."""
     for key, count in Counter(candidates).most_common():
         if all(is_name(node.labels[key]) for node in live if key in node.labels):
-            notes.append(f"{what}: label {printable(key, 80)}, on {count} of {counted(len(live), 'Node')}")
+            notes.append(SourceNote(f"{what}: label {printable(key, 80)}, on {count} of {counted(len(live), 'Node')}"))
             return key
-    notes.append(f"{what}: not known, no label shows it")
+    notes.append(not_known(what, "no label shows it"))
     return ""
 
 
@@ -84,7 +99,7 @@ def _newest(versions: Iterable[str]) -> str:
     return "v1.{}.{}".format(*max(versions_seen)) if versions_seen else ""
 
 
-def placed(found: FoundNodes, notes: list[str]) -> FoundNodes:
+def placed(found: FoundNodes, notes: list[SourceNote]) -> FoundNodes:
     """An inventory has a rack for every node or for none, and zones likewise. Their names differ: both are nodesets."""
     racks = _filled("rack", {node.name: node.rack for node in found.nodes}, notes)
     zones = _filled("zone", {node.name: node.zone for node in found.nodes}, notes)
@@ -92,21 +107,23 @@ def placed(found: FoundNodes, notes: list[str]) -> FoundNodes:
     return replace(found, nodes=tuple(nodes))
 
 
-def _filled(what: str, places: Mapping[str, object], notes: list[str]) -> Mapping[str, object]:
+def _filled(what: str, places: Mapping[str, object], notes: list[SourceNote]) -> Mapping[str, object]:
     """Each node's place; ``rackless`` or ``zoneless`` for a node without one, if others have one."""
     alike: dict[str, dict[str, None]] = {}
     for place in places.values():
         if place is not None:
             alike.setdefault(_ZEROS.sub("", str(place)).lower(), {})[str(place)] = None
     notes += [
-        f"{what}: {printable(', '.join(names), 120)} are {len(names)} {what}s; correct the source if they are one"
+        SourceNote(
+            f"{what}: {printable(', '.join(names), 120)} are {len(names)} {what}s; correct the source if they are one"
+        )
         for names in alike.values()
         if len(names) > 1
     ]
     without = [name for name, place in places.items() if place is None]
     if not 0 < len(without) < len(places):
         return places
-    notes.append(f"{what}: `{what}less` for {counted(len(without), 'node')} without one: {some(without)}")
+    notes.append(SourceNote(f"{what}: `{what}less` for {counted(len(without), 'node')} without one: {some(without)}"))
     return {name: f"{what}less" if place is None else place for name, place in places.items()}
 
 

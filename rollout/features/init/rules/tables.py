@@ -19,7 +19,7 @@ from rollout.core.text.nodesets import NodesetError, expand, is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import Place, Problem
 from rollout.features.init.rules.ansible_groups import LABELS, GroupRole, role_of_group
-from rollout.features.init.rules.guesses import Guessed, placed, some
+from rollout.features.init.rules.guesses import Guessed, SourceNote, not_known, placed, some
 
 _COLUMNS = {
     "name": "name node hostname host node-name nodename host-name inventory-hostname server machine vm fqdn private-dns-name",
@@ -120,15 +120,17 @@ def read_names(text: str, file: str) -> Guessed:
 
 
 def _guessed(reading: _Reading, kinds: Mapping[int, str], told: list[str]) -> Guessed:
-    notes: list[str] = []
+    notes: list[SourceNote] = []
     if kinds:
-        notes.append(f"columns: {', '.join(kinds.values())}")
+        notes.append(SourceNote(f"columns: {', '.join(kinds.values())}"))
     has = {kind for kind in ("rack", "zone") if any(getattr(node, kind) for node in reading.nodes.values())}
     if not has:
-        notes.append("rack and zone: not known, names do not show them")
+        notes.append(not_known("rack and zone", "names do not show them"))
     if numbers := addresses_among(reading.nodes):
         notes.append(
-            f"names: addresses, for {counted(len(numbers), 'node')}; the API server may know them by host names"
+            SourceNote(
+                f"names: addresses, for {counted(len(numbers), 'node')}; the API server may know them by host names"
+            )
         )
     if reading.twice:
         told.append(f"duplicate, taken once: {some(dict.fromkeys(reading.twice))}")

@@ -64,7 +64,7 @@ def test_kubespray() -> None:
         "left out 1 host, etcd without a kubelet: e1",
         "left out 1 host, in no group of nodes: lb1 (groups: lb)",
     )
-    assert "ProxyJump: ops@192.0.2.9:2222, the only host of a group of bastions" in found.notes
+    assert "ProxyJump: ops@192.0.2.9:2222, the only host of a group of bastions" in [note.text for note in found.notes]
     assert drafted("c", found, "v1.33.0", "").texts["inventories/c.yaml"] == (
         'cluster: "c"\napiServer: "v1.33.0"\nnodes:\n  "cp[1-2]": {}\n  "n[1-2]": {}\ngroups:\n'
         '  "etcd": {nodes: "cp1", labels: {"node-role.kubernetes.io/etcd": ""}}\n'
@@ -82,7 +82,9 @@ def test_k3s_ansible_has_addresses_as_names_and_a_group_of_servers() -> None:
     )
     assert names(found) == ["192.0.2.1", "192.0.2.2"]
     assert found.labels == {"server": {"node-role.kubernetes.io/control-plane": ""}}
-    assert "names: addresses, for 2 nodes; the API server may know them by host names" in found.notes
+    assert "names: addresses, for 2 nodes; the API server may know them by host names" in [
+        note.text for note in found.notes
+    ]
 
 
 def test_without_a_group_of_kubernetes_every_host_is_a_node_but_bastions_and_what_ssh_does_not_reach() -> None:
@@ -132,7 +134,7 @@ def test_a_node_has_the_name_that_an_installer_gives_it(variable: str) -> None:
     assert addresses == {"master-01": "192.0.2.7", "worker-01": "192.0.2.8", "n3": "192.0.2.9"}
     assert found.found.groups == {"kube_master": ["master-01"], "kube_node": ["worker-01", "n3"]}
     assert found.ways == {"master-01": (("ProxyJump", "jump"),)}
-    assert f"name: host variable `{variable}`" in found.notes
+    assert f"name: host variable `{variable}`" in [note.text for note in found.notes]
     assert ssh_config_text(found).endswith("Host 192.0.2.7\n    ProxyJump jump\n")
 
 
@@ -330,7 +332,7 @@ def test_a_bastion_needs_no_value_for_what_only_nodes_have() -> None:
     )
     found = guessed(text, {"n1": {"rack": "r1", "ansible_user": "ops"}, "gate": {"ansible_user": "jump"}})
     assert [node.rack for node in found.found.nodes] == ["r1"]
-    assert "ProxyJump: jump@gate, the only host of a group of bastions" in found.notes
+    assert "ProxyJump: jump@gate, the only host of a group of bastions" in [note.text for note in found.notes]
     with pytest.raises(InputError, match="`ansible_user` of `gate` is a template"):
         guessed(text, {"n1": {"rack": "r1", "ansible_user": "ops"}})
 
@@ -351,7 +353,7 @@ def test_a_bastion_needs_no_value_for_what_only_nodes_have() -> None:
 def test_the_installer_s_version_is_the_api_server_s(variables: Mapping[str, object], version: str, note: str) -> None:
     found = guessed(printed({"kube_node": ["n1"]}, {"n1": variables}))
     assert found.api_server == version
-    assert [line for line in found.notes if line.startswith("apiServer")] == [note][: bool(note)]
+    assert [each.text for each in found.notes if each.text.startswith("apiServer")] == [note][: bool(note)]
 
 
 def test_templates_are_asked_of_ansible_and_never_taken_as_text() -> None:

@@ -104,7 +104,7 @@ def test_places_that_differ_in_zeros_or_capitals_alone_are_told() -> None:
     found = read(
         "name,rack,zone", "n1,1,z-a", "n2,01,Z-A", "n3,10,z-b", "n4,row1-r010,z-b", "n5,row1-r10,z-b", "n6,100,z-b"
     )
-    assert [note for note in found.notes if "correct the source" in note] == [
+    assert [note.text for note in found.notes if "correct the source" in note.text] == [
         "rack: 1, 01 are 2 racks; correct the source if they are one",
         "rack: row1-r010, row1-r10 are 2 racks; correct the source if they are one",
         "zone: z-a, Z-A are 2 zones; correct the source if they are one",
