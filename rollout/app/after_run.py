@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.app.config_map_restores import restored_by
+from rollout.app.config_map_restores import ReadRuns, restored_by
 from rollout.app.following import (
     attendance,
     followed_by,
@@ -34,7 +34,8 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
         history = cluster_history(journal, state.order.cluster)
         back, on_top = history.rolled_back(run, back), topmost_above(history.nodes).get(run, {})
         spent = history.restored.get(run, spent)
-    restored = restored_by(journal, state) if has_ended else ""
+    read = ReadRuns(ends={run: state.config_map})
+    restored = restored_by(journal, state.order.cluster, run, read) if has_ended and state.order.config_map else ""
     if restored and not state.nodes:
         back = {restored: ()}  # it has changed the ConfigMap alone
     reverted = {name for names in back.values() for name in names}

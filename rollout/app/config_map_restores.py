@@ -2,30 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, MutableMapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable
+from dataclasses import field, replace
 
 from rollout.app.following import headers_of, order_of, plan_of, replay_if_readable
 from rollout.app.ports import PastRuns, RunHeader
-from rollout.core.model.config_map import NOT_SENT, RENAMED, ConfigMapChange, ConfigMapOutcome, ConfigMapStanding
+from rollout.core.model.config_map import RENAMED, ConfigMapChange, ConfigMapOutcome, ConfigMapStanding
 from rollout.core.model.frozen import dataclass
 from rollout.core.run.state import Goal, Order, Phase, RunState
 from rollout.errors import StateError
 
 
 @dataclass(frozen=True, slots=True)
-class RunWithConfigMap:
-    """What one run did to a ConfigMap. ``change`` ``None``: its order has none. ``has_ended``: this stays so."""
+class OrderedConfigMap:
+    """What a run was to do to a ConfigMap. ``change`` ``None``: nothing."""
 
     change: ConfigMapChange | None = None
-    standing: ConfigMapStanding = NOT_SENT
     reverts: bool = False
     has_nodes: bool = True
-    has_ended: bool = True
 
 
-KnownRuns = MutableMapping[str, RunWithConfigMap]
-"""Run → what it did, as far as it was read before."""
+@dataclass(slots=True)
+class ReadRuns:
+    """What was read of runs before, and does not change: their orders, and how the ConfigMap stood at their end."""
+
+    orders: dict[str, OrderedConfigMap] = field(default_factory=dict)
+    ends: dict[str, ConfigMapStanding] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """``runs`` of a cluster, newest first. What one of them did is read when it counts."""
+
+    journal: PastRuns
+    runs: tuple[str, ...]
+    read: ReadRuns
+
+    def order(self, run: str) -> OrderedConfigMap | None:
+        """``None``: it cannot be read."""
+        found = self.read.orders.get(run) or _order(self.journal, run)
+        if found is not None:
+            self.read.orders[run] = found
+        return found
+
+    def standing(self, run: str) -> ConfigMapStanding | None:
+        """Of a run with a ConfigMap; ``None``: it cannot be read. Only one with another end than success is replayed: that takes long with very many nodes."""
+        if run in self.read.ends:
+            return self.read.ends[run]
+        order, summary = self.order(run), self.journal.summary(run)
+        if order is not None and summary is not None and summary.exit_code == 0:  # only if it was read back as wanted
+            found = ConfigMapStanding(sent=True, restores=order.reverts, outcome=ConfigMapOutcome.WRITTEN)
+        else:
+            state = replay_if_readable(self.journal, run)
+            if state is None or state.phase is not Phase.ENDED:
+                return state.config_map if state is not None else None
+            found = state.config_map
+        self.read.ends[run] = found
+        return found
+
+
+def _since(journal: PastRuns, cluster: str, runs: Collection[str], read: ReadRuns) -> _Past:
+    """Down to the oldest of ``runs``."""
+    names = tuple(header.run for header in headers_of(journal, cluster))
+    oldest = max((at for at, run in enumerate(names) if run in runs), default=-1)
+    return _Past(journal, names[: oldest + 1], read)
+
+
+def _order(journal: PastRuns, run: str) -> OrderedConfigMap | None:
+    try:
+        header = journal.header(run)
+        order = order_of(header)
+    except StateError as error:
+        had_none = error.reference == "another-version" and _had_none(header)
+        return OrderedConfigMap() if had_none else None
+    return OrderedConfigMap(order.config_map, order.goal is Goal.REVERT, bool(order.nodes))
 
 
 def to_restore(journal: PastRuns, source: RunState) -> ConfigMapChange | None:
@@ -33,86 +83,48 @@ def to_restore(journal: PastRuns, source: RunState) -> ConfigMapChange | None:
 
     What newer runs without nodes have written over it is undone with it: the old text can be restored only as a whole.
     """
-    run, known = source.order.run, dict[str, RunWithConfigMap]()
-    past = _since(journal, source.order.cluster, (run,), known)
+    run = source.order.run
+    past = _since(journal, source.order.cluster, (run,), ReadRuns())
     mine = _undone(past, run)
     together = _together(past, (run,))
     return together if mine is None or (together is not None and together.after == mine.after) else mine
 
 
-def _since(
-    journal: PastRuns, cluster: str, runs: Collection[str], known: KnownRuns, *, applies: bool = True
-) -> Mapping[str, RunWithConfigMap | None]:
-    """The runs of a cluster, newest first, down to the oldest of ``runs``. ``None``: what it did cannot be read.
-
-    ``applies`` ``False``: of an apply only what it was to write.
-    """
-    names = [header.run for header in headers_of(journal, cluster)]
-    oldest = max((at for at, run in enumerate(names) if run in runs), default=-1)
-    return {run: _what_it_did(journal, run, known, applies=applies) for run in names[: oldest + 1]}
+def _undone(past: _Past, run: str) -> ConfigMapChange | None:
+    """A later run that cannot be read restored nothing that we know of."""
+    change = _written(past, run)
+    return change.undone if change is not None and not _restorer(past, run, change) else None
 
 
-def _what_it_did(journal: PastRuns, run: str, known: KnownRuns, *, applies: bool) -> RunWithConfigMap | None:
-    """Only a run with a ConfigMap and with another end than success is replayed, because that takes long with very many nodes."""
-    if run not in known:
-        found = _read(journal, run, applies=applies)
-        if found is None or not found.has_ended:
-            return found
-        known[run] = found
-    return known[run]
-
-
-def _read(journal: PastRuns, run: str, *, applies: bool) -> RunWithConfigMap | None:
-    try:
-        header = journal.header(run)
-        order = order_of(header)
-    except StateError as error:
-        had_none = error.reference == "another-version" and _had_none(header)
-        return RunWithConfigMap() if had_none else None
-    reverts = order.goal is Goal.REVERT
-    if order.config_map is None:
-        return RunWithConfigMap()
-    found = RunWithConfigMap(order.config_map, reverts=reverts, has_nodes=bool(order.nodes))
-    if not (reverts or applies):
-        return found
-    summary = journal.summary(run)
-    if summary is not None and summary.exit_code == 0:  # only if it was read back as wanted
-        written = ConfigMapStanding(sent=True, restores=reverts, outcome=ConfigMapOutcome.WRITTEN)
-        return replace(found, standing=written)
-    state = replay_if_readable(journal, run)
-    return (
-        replace(found, standing=state.config_map, has_ended=state.phase is Phase.ENDED) if state is not None else None
-    )
-
-
-def _undone(past: Mapping[str, RunWithConfigMap | None], run: str) -> ConfigMapChange | None:
-    """``past``: newest first, down to ``run`` at least. One that cannot be read restored nothing that we know of."""
-    found = past.get(run)
-    if found is None or found.change is None or found.reverts or not found.standing.sent or _restored(found.standing):
+def _written(past: _Past, run: str) -> ConfigMapChange | None:
+    """What a run may have written, and has not restored itself."""
+    order = past.order(run) if run in past.runs else None
+    if order is None or order.change is None or order.reverts:
         return None
-    return None if _restorer(past, run, found.change) else found.change.undone
+    standing = past.standing(run)
+    return order.change if standing is not None and standing.sent and not _restored(standing) else None
 
 
-def _restorer(past: Mapping[str, RunWithConfigMap | None], run: str, mine: ConfigMapChange) -> str:
+def _restorer(past: _Past, run: str, mine: ConfigMapChange) -> str:
     """The oldest later rollback that has restored it; ``""``: none."""
     # The texts of this run and of those that follow it: a rollback from there to another text restores both.
     over = {mine.after}
-    for later, each in reversed(tuple(past.items())[: list(past).index(run)]):
+    for later in reversed(past.runs[: past.runs.index(run)]):
+        each = past.order(later)
         if each is None or each.change is None or not _same_object(each.change, mine) or each.change.before not in over:
             continue
         if not each.reverts:
             over.add(each.change.after)
-        elif _restored(each.standing) and each.change.after not in over:
+        elif each.change.after not in over and (ended := past.standing(later)) is not None and _restored(ended):
             return later
     return ""
 
 
-def restored_by(journal: PastRuns, state: RunState) -> str:
+def restored_by(journal: PastRuns, cluster: str, run: str, read: ReadRuns) -> str:
     """The later rollback that has restored the ConfigMap of a run; ``""``: none, or it wrote none."""
-    mine, run = state.order.config_map, state.order.run
-    if mine is None or not state.config_map.sent or state.order.goal is Goal.REVERT:
-        return ""
-    return _restorer(_since(journal, state.order.cluster, (run,), {}, applies=False), run, mine)
+    past = _since(journal, cluster, (run,), read)
+    change = _written(past, run)
+    return _restorer(past, run, change) if change is not None else ""
 
 
 def restored_runs(journal: PastRuns, rollback: Order) -> tuple[str, ...]:
@@ -143,9 +155,10 @@ def _restored(standing: ConfigMapStanding) -> bool:
     return standing.restores and is_there
 
 
-def _together(past: Mapping[str, RunWithConfigMap | None], runs: Collection[str]) -> ConfigMapChange | None:
+def _together(past: _Past, runs: Collection[str]) -> ConfigMapChange | None:
     """Newer runs that changed no node are of it, too: no node has a receipt of them."""
-    chosen = (run for run, each in past.items() if each is not None and (run in runs or not each.has_nodes))
+    orders = {run: order for run in past.runs if (order := past.order(run)) is not None}
+    chosen = (run for run, order in orders.items() if run in runs or not order.has_nodes)
     return to_restore_together(change for run in chosen if (change := _undone(past, run)) is not None)
 
 
@@ -176,14 +189,16 @@ class RestoreOfRuns:
 
 
 def to_restore_of(
-    journal: PastRuns, cluster: str, runs: Collection[str], known: KnownRuns | None = None
+    journal: PastRuns, cluster: str, runs: Collection[str], read: ReadRuns | None = None
 ) -> RestoreOfRuns:
-    """By the journal alone. It may be another controller's, or have runs of another version.
+    """By the journal alone. It may be another controller's, or have runs of another version. ``read``: gets what is read now."""
+    past = _since(journal, cluster, runs, ReadRuns() if read is None else read)
+    return RestoreOfRuns(_together(past, runs), tuple(run for run in runs if not _is_known(past, run)))
 
-    ``known``: runs that were read before, and gets those that are read now.
-    """
-    past = _since(journal, cluster, runs, {} if known is None else known)
-    return RestoreOfRuns(_together(past, runs), tuple(run for run in runs if past.get(run) is None))
+
+def _is_known(past: _Past, run: str) -> bool:
+    order = past.order(run) if run in past.runs else None
+    return order is not None and (order.change is None or past.standing(run) is not None)
 
 
 def _had_none(header: RunHeader) -> bool:

@@ -19,8 +19,9 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.proof import NodeProof, Proven, as_before
 from rollout.core.model.report import Report
-from rollout.core.model.snapshot import ReceiptState, highest_believed
-from rollout.core.plans.receipt_history import on_nodes
+from rollout.core.model.snapshot import Receipt, ReceiptState, highest_believed
+from rollout.core.plans.receipt_history import OtherClusters, newest_receipt, on_nodes
+from rollout.core.presentation.emergency_text import of_other
 from rollout.core.presentation.rollback_time import NoTimeBack, TimeBack
 from rollout.core.run.state import Ending, NodeState, RunState
 
@@ -40,7 +41,7 @@ class EmergencyOptions:
     """The operator's options.
 
     ``at_most``: seconds to keep retrying (``None``: until no recovery is pending; 0: never). ``control_plane``: nodes that earlier
-    runs have seen to be of it, if the journal could be read.
+    runs have seen to be of it, if the journal could be read. ``others``: runs of other clusters, by the same journal.
     """
 
     inventory: Inventory
@@ -49,6 +50,7 @@ class EmergencyOptions:
     force: bool
     at_most: float | None
     control_plane: frozenset[str] = frozenset()
+    others: OtherClusters = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ class EmergencyRollback:
         """The exit code: 0 all reverted and proven · 4 not all · 5 claimed by others · 130 stopped, to be repeated."""
         began = self.io.now()
         heard = self._read(names)
-        self.picked = pick(on_nodes(heard.reports), self.asked.wanted)
+        self.picked = pick(on_nodes(heard.reports, self.asked.others), self.asked.wanted)
         found = self._found(heard.reports)
         self.io.tell(found)
         self.io.tell(self._time_back(found, heard))
@@ -199,6 +201,7 @@ class EmergencyRollback:
             force=asked.force,
             known=known,
             control_plane=asked.control_plane,
+            others=asked.others,
         )
 
     def _round(self, found: Emergency) -> None:
@@ -256,7 +259,9 @@ class EmergencyRollback:
         if left:
             self.io.tell(LeftTo(left))
         self.proofs |= {
-            name: _as_it_is(heard.reports[name], why) for name, why in left.items() if self._holds(heard.reports[name])
+            name: NodeProof(name, Proven.UNKNOWN, (f"{why}; it still had the change of run {newest.run}",))
+            for name, why in left.items()
+            if (newest := self._held(heard.reports[name])) is not None
         }
         self.owed = {name: report.why for name, report in heard.reports.items() if name not in left}
         if reports:
@@ -271,9 +276,12 @@ class EmergencyRollback:
 
         No newer runs.
         """
-        newest = (report.receipts[0] for report in reports.values() if report.receipts)
-        older = dict.fromkeys(receipt.run for receipt in newest if receipt.counter < self.counter)
-        self.picked += tuple(run for run in older if run not in self.ours.union(self.picked))
+        newest = (self._newest(report) for report in reports.values())
+        older = dict.fromkeys(each.run for each in newest if each is not None and each.counter < self.counter)
+        self.picked += tuple(run for run in older if run not in self.ours.union(self.picked, self.asked.others))
+
+    def _newest(self, report: Report) -> Receipt | None:
+        return newest_receipt(report, self.asked.others)
 
     def _spoken(self, reports: Mapping[str, Report]) -> tuple[Mapping[str, Report], Mapping[str, str]]:
         """Of nodes that were unreachable: those that answer and must be reverted, and those that others hold by now."""
@@ -295,21 +303,25 @@ class EmergencyRollback:
         A claim older than our own counts as taken over at the first reading. Its controller is dead, or every other
         node fences it.
         """
-        token, newest = report.token, report.receipts[0].run if report.receipts else ""
+        token, receipt, others = report.token, self._newest(report), self.asked.others
+        newest = receipt.run if receipt is not None else ""
         mine = self.ours.union(self.picked)
         if token is not None and token.live and token.run not in mine:
-            may_be_set_free = newest in self.picked or held_by(report, self.known)
+            may_be_set_free = newest in self.picked or held_by(report, self.known.union(others))
             if token.counter >= self.counter or not may_be_set_free:
-                return f"run {token.run} has claimed it"
+                return f"run {token.run}{of_other(others.get(token.run, ''))} has claimed it"
             return ""
         if newest in self.picked or held_by(report, ()):
             return ""
-        return f"its newest transaction is of run {newest}" if newest else "it has no transaction of rollout"
+        if newest:
+            return f"its newest transaction is of run {newest}{of_other(others.get(newest, ''))}"
+        return f"it has no transaction of {'this cluster' if report.receipts else 'rollout'}"
 
-    def _holds(self, report: Report) -> bool:
-        """Whether a selected change is still on a node."""
-        newest = report.receipts[0] if report.receipts else None
-        return newest is not None and newest.run in self.picked and newest.state is not ReceiptState.REVERTED
+    def _held(self, report: Report) -> Receipt | None:
+        """The selected change that is still on a node."""
+        newest = self._newest(report)
+        is_held = newest is not None and newest.run in self.picked and newest.state is not ReceiptState.REVERTED
+        return newest if is_held else None
 
     def _seconds_left(self, began: float) -> float:
         most = self.asked.at_most
@@ -333,9 +345,3 @@ def still_owed(state: RunState) -> dict[str, str]:
         for name, record in state.nodes.items()
         if record.owed and record.state in _AWAY
     }
-
-
-def _as_it_is(report: Report, why: str) -> NodeProof:
-    """The proof of a node that others hold and that was not seen reverted."""
-    evidence = f"{why}; it still had the change of run {report.receipts[0].run}"
-    return NodeProof(report.node, Proven.UNKNOWN, (evidence,))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rollout.app.call import CallPorts, CordonsResult, Operator
-from rollout.app.config_map_restores import RestoreOfRuns, RunWithConfigMap, to_restore_of
+from rollout.app.config_map_restores import ReadRuns, RestoreOfRuns, to_restore_of
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
+from rollout.app.following import other_clusters
 from rollout.app.isolation import estimate
 from rollout.app.ports import Interruption, Journal, Nodes
 from rollout.app.proofs import prove
@@ -22,6 +24,7 @@ from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.proof import NodeProof
+from rollout.core.plans.receipt_history import OURS, OtherClusters
 from rollout.core.presentation.freeze_text import frozen_lines
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
 from rollout.core.run.events import Event
@@ -34,7 +37,7 @@ READERS = 256
 """Nodes read in parallel: a thousand nodes that hang must not delay the others for minutes."""
 
 JOURNAL_SECONDS = 3.0
-"""How long an emergency waits for the journal, which says what nodes were seen to be of the control plane."""
+"""How long an emergency waits for the journal: which nodes were seen to be of the control plane, and which runs are of other clusters."""
 
 MOST_SAMPLED = 16
 LOOK = 0.2
@@ -80,8 +83,8 @@ def revert_nodes(
     operator.tell(passed_lines(call, inventory, None))
     call = call.in_emergency()
     rounds = EmergencyRounds(call, operator, inventory, call.interruption())
-    seen = estimate(lambda: known_control_plane(call, cluster), JOURNAL_SECONDS) or frozenset()
-    work = EmergencyRollback(EmergencyOptions(inventory, wanted, limits, force, at_most, seen), rounds)
+    seen, others = estimate(lambda: _by_journal(call, cluster), JOURNAL_SECONDS) or (frozenset(), OURS)
+    work = EmergencyRollback(EmergencyOptions(inventory, wanted, limits, force, at_most, seen, others), rounds)
     try:
         code = work.run(names)
         cordons = call.lift_cordons(inventory, names, work.others()) if work.has_them else None
@@ -94,11 +97,19 @@ def revert_nodes(
         rounds.close()
 
 
+def _by_journal(call: CallPorts, cluster: str) -> tuple[frozenset[str], OtherClusters]:
+    """The nodes that runs have seen to be of the control plane, and the runs of other clusters."""
+    seen = known_control_plane(call, cluster)
+    with suppress(StateError):
+        return seen, other_clusters(call.past(), cluster)
+    return seen, OURS
+
+
 @dataclass(slots=True)
 class EmergencyRounds:
     """One emergency. ``rounds`` counts the runs that it started; ``journal`` is opened with the first.
 
-    ``_told``: runs of which a round has shown, or told, whether they wrote a ConfigMap. ``_known``: what runs did to it.
+    ``_told``: runs of which a round has shown, or told, whether they wrote a ConfigMap. ``_read``: what was read of them.
     ``_restore``: what restores it, by the newest round that could read the journal.
 
     ``interrupts`` count from the first run on: before that, Ctrl-C ends the command like any other.
@@ -112,7 +123,7 @@ class EmergencyRounds:
     journal: Journal | None = None
     _nodes: Nodes | None = None
     _told: set[str] = field(default_factory=set)
-    _known: dict[str, RunWithConfigMap] = field(default_factory=dict)
+    _read: ReadRuns = field(default_factory=ReadRuns)
     _restore: ConfigMapChange | None = None
 
     def read(self, names: Sequence[str]) -> EmergencyReadings:
@@ -179,7 +190,7 @@ class EmergencyRounds:
         Each round has it: of several, only the newest can be recovered. A journal that does not answer in a later round takes nothing away.
         """
         cluster, runs = self.inventory.cluster, found.picked
-        back = estimate(lambda: to_restore_of(journal, cluster, runs, self._known), JOURNAL_SECONDS)
+        back = estimate(lambda: to_restore_of(journal, cluster, runs, self._read), JOURNAL_SECONDS)
         back = back or RestoreOfRuns(None, runs)
         unknown = [run for run in back.unknown if run not in self._told]
         self._told.update(runs)

@@ -14,6 +14,7 @@ from rollout.core.model.playbook import RevertTimes
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans import plan_codec
+from rollout.core.plans.receipt_history import OURS, OtherClusters
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance
@@ -406,9 +407,14 @@ def known_to_none(_run: str) -> str:
 
 def other_cluster(journal: PastRuns, cluster: str, run: str) -> str:
     """The cluster of a run that a node of ``cluster`` names: two inventories list that machine. ``""``: it is ours, or not known."""
+    return other_clusters(journal, cluster).get(run, "")
+
+
+def other_clusters(journal: PastRuns, cluster: str) -> OtherClusters:
+    """The runs of all other clusters; none if the journal cannot be read."""
     with suppress(StateError):
-        return next((each.cluster for each in journal.listed() if each.run == run and each.cluster != cluster), "")
-    return ""
+        return {each.run: each.cluster for each in journal.listed() if each.cluster != cluster}
+    return OURS
 
 
 def gives_way(looked: Report, has_ended: HasEnded) -> bool:

@@ -19,8 +19,9 @@ from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.transactions import in_force, topmost_on, undone_at, undone_in_part
-from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
+from rollout.core.plans.receipt_history import OURS, OnNodes, OtherClusters, highest_token, on_nodes
 from rollout.core.plans.roles import seen_in_report
+from rollout.core.presentation.emergency_text import of_other, revert_command
 from rollout.core.presentation.nothing_to_do import ANOTHER_RUN
 from rollout.core.run.facts import may_hold
 from rollout.core.run.order import leavers, revert_order
@@ -206,7 +207,10 @@ def _revert_order(
 
 @dataclass(frozen=True, slots=True)
 class RunsToRevert:
-    """Which runs an emergency reverts: the named runs, ``every`` run (each node's newest), or else the newest run."""
+    """Which runs an emergency reverts: the named runs, ``every`` run (each node's newest), or else the newest run.
+
+    A run of another cluster is reverted only if it is named.
+    """
 
     runs: tuple[str, ...] = ()
     every: bool = False
@@ -233,6 +237,7 @@ def emergency(
     force: bool,
     known: frozenset[str] = frozenset(),
     control_plane: Collection[str] = (),
+    others: OtherClusters = OURS,
 ) -> Emergency:
     """Revert the ``picked`` runs, only on nodes with their newest transaction in these runs.
 
@@ -240,15 +245,15 @@ def emergency(
     Nodes without a change to revert are claimed too if a picked run was the last that claimed them: a controller that
     has just resumed that run would change them after the emergency. So are nodes that another run holds and has not
     touched. All of these are asked for a transaction that they do not have. Claims of runs that have transactions on
-    nodes and are not ``picked`` are kept, as printed. (An emergency that died has none.)
+    nodes and are not ``picked`` are kept, as printed, and so are those of ``others``. (An emergency that died has none.)
     ``known``: runs on nodes that were read before. ``control_plane``: nodes that earlier runs have seen to be of it;
     those that show it themselves now are of it, too.
     """
-    seen = on_nodes(reports)
-    others = (known | seen.known_runs).difference(picked)
+    seen = on_nodes(reports, others)
+    keep = (known | seen.known_runs).union(others).difference(picked)
     held = {name: receipt for name, receipt in seen.newest.items() if receipt.run in picked}
     todo = {name: receipt.tx for name, receipt in held.items() if receipt.state is not ReceiptState.REVERTED}
-    claimants = {name: held_by(report, others) or _last_claim(report, picked) for name, report in reports.items()}
+    claimants = {name: held_by(report, keep) or _last_claim(report, picked) for name, report in reports.items()}
     claimed = {name: claimant for name, claimant in claimants.items() if claimant}
     todo |= {name: held[name].tx for name in held if name in claimed and name not in todo}
     already = {name: receipt.tx for name, receipt in held.items() if name not in todo}
@@ -283,15 +288,25 @@ def pick(seen: OnNodes, wanted: RunsToRevert) -> tuple[str, ...]:
         if not seen.known(run):
             hint = did_you_mean(run, [each.run for each in seen.runs])
             raise UsageError("no-such-run", f"no node that answered has a transaction of `{printable(run)}`", hint=hint)
-    if wanted.every:
-        return tuple(each.run for each in seen.runs)
     if wanted.runs:
         return wanted.runs
+    ours = tuple(each.run for each in seen.runs if not each.cluster)
+    if not ours:
+        raise UsageError(
+            "nothing-to-take-back",
+            "no node that answered has a transaction of this cluster",
+            hint="; ".join(
+                f"run {each.run}{of_other(each.cluster)}: {revert_command(each.run, each.cluster)}"
+                for each in seen.runs
+            ),
+        )
+    if wanted.every:
+        return ours
     if seen.newest_run is None:
         raise UsageError(
             "false-counters",
             "the counters that the nodes report cannot be true, so the newest run is not known",
-            hint="give RUN, or --every-run: " + printable(", ".join(each.run for each in seen.runs), 300),
+            hint="give RUN, or --every-run: " + printable(", ".join(ours), 300),
         )
     return (seen.newest_run.run,)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 
-from rollout.app.config_map_restores import restored_by
+from rollout.app.config_map_restores import ReadRuns, restored_by
 from rollout.app.following import recovered_since, replay_if_readable
 from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns
@@ -45,6 +45,7 @@ def listed_runs(
     history = {name: cluster_history(journal, name, at_work) for name in clusters}
     above = {run: newer for name in clusters for run, newer in topmost_above(history[name].nodes).items()}
     later: LaterRollbacks = {}
+    config_maps = ReadRuns()
     rolled_back_later: set[str] = set()  # clusters with a rollback that is newer than the run
     for header in headers:
         alive = header.run in at_work
@@ -59,8 +60,10 @@ def listed_runs(
         newer = newer_runs(above.get(header.run, {}))
         back = rolled_back(history[header.cluster].rolled_back(header.run, later.get(header.run, {})))
         progress = _progress(header.goal, summary, state)
-        if not back and not alive and header.goal == Goal.APPLY and progress is not None and not progress.total:
-            back = rolled_back(_config_map_restored(journal, header.run))
+        may_be_restored = not back and not alive and header.goal == Goal.APPLY and header.cluster in rolled_back_later
+        if may_be_restored and progress is not None and not progress.total:  # a run without nodes: its ConfigMap alone
+            by = restored_by(journal, header.cluster, header.run, config_maps)
+            back = rolled_back({by: ()} if by else {})
         pending = _pending(journal, header.run, summary, may_be_settled=header.cluster in rolled_back_later)
         yield ListedRun(
             change=change,
@@ -83,13 +86,6 @@ def listed_runs(
             rolled_back_later.add(header.cluster)
         if header.goal == Goal.REVERT and summary is not None:
             later = {**later, **_with(later, header.run, summary)}
-
-
-def _config_map_restored(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ...]]:
-    """Of a run without nodes: the later rollback that has restored its ConfigMap, and no node."""
-    state = replay_if_readable(journal, run)
-    by = restored_by(journal, state) if state is not None else ""
-    return {by: ()} if by else {}
 
 
 def _pending(journal: PastRuns, run: str, summary: RunSummary | None, *, may_be_settled: bool) -> str:

@@ -16,6 +16,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import Report
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.drift_text import NotAsked, not_done
+from rollout.core.presentation.emergency_text import of_other
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
@@ -69,12 +70,11 @@ def check_holder(holder: Holder | None, *, force: bool, cluster: str = "") -> No
     """``cluster``: of the run, if it is another one than is unlocked."""
     if holder is None or not holder.alive:
         return
-    of = f" of cluster {printable(cluster, 80)}" if cluster else ""
     if holder.here:
         hint = f"`rollout abort {holder.run}`, or stop that process"
-        raise StateError("locked", f"run {holder.run}{of} is in progress on this machine", hint=hint)
+        raise StateError("locked", f"run {holder.run}{of_other(cluster)} is in progress on this machine", hint=hint)
     if not force:
-        text = f"run {holder.run}{of} on {holder.host} sent its last heartbeat {holder.silent:.0f} s ago"
+        text = f"run {holder.run}{of_other(cluster)} on {holder.host} sent its last heartbeat {holder.silent:.0f} s ago"
         raise StateError("locked", text, hint="wait 30 s, or use --force if that machine is known to be gone")
 
 
@@ -99,8 +99,9 @@ def what_is_held(
     lines = [f"lease: run {holder.run} on {holder.host}, last heartbeat {holder.silent:.0f} s ago"] if holder else []
     for run in sorted(set(held.values())):
         names = [name for name, by in held.items() if by == run]
-        whose = f" of cluster {printable(others[run], 80)}" if run in others else ""
-        lines.append(f"run {run}{whose} has claimed {counted(len(names), 'node')}: {printable(fold(names), 160)}")
+        lines.append(
+            f"run {run}{of_other(others.get(run, ''))} has claimed {counted(len(names), 'node')}: {printable(fold(names), 160)}"
+        )
     armed = under_way(reports)
     if armed:
         lines.append(f"armed or being reverted, left to their guards: {printable(fold(armed), 160)}")

@@ -413,7 +413,7 @@ PARAMETERS = {
         ListedParameter("runs", metavar="[RUN]...", several=True),
         ListedParameter("cluster", options=("--cluster",), line="With --emergency: the cluster.", more="[env var: ROLLOUT_CLUSTER]", metavar="TEXT"),
         ListedParameter("from_nodes", options=("--emergency",), line="Use only what the nodes report: revert their newest run.", is_flag=True),
-        ListedParameter("every_run", options=("--every-run",), line="With --emergency: revert each node's newest transaction, of any run.", is_flag=True),
+        ListedParameter("every_run", options=("--every-run",), line="With --emergency: revert each node's newest transaction, of any run of the cluster.", is_flag=True),
         ListedParameter("until_done", options=("--until-done",), line="With --emergency: retry unreachable nodes until all are reverted.", is_flag=True),
         ListedParameter("at_most", options=("--at-most",), line="With --until-done: stop retrying after this time, e.g. 2h.", metavar="TIME"),
         ListedParameter("limit", options=("--limit",), line="Only these nodes: '@rack12&@gpu!tess-node-0007'.", metavar="TEXT"),

@@ -52,7 +52,11 @@ def _documents() -> Kinds:
 @click.option(
     "--emergency", "from_nodes", is_flag=True, help="Use only what the nodes report: revert their newest run."
 )
-@click.option("--every-run", is_flag=True, help="With --emergency: revert each node's newest transaction, of any run.")
+@click.option(
+    "--every-run",
+    is_flag=True,
+    help="With --emergency: revert each node's newest transaction, of any run of the cluster.",
+)
 @click.option("--until-done", is_flag=True, help="With --emergency: retry unreachable nodes until all are reverted.")
 @click.option(
     "--at-most", default="", metavar="TIME", help="With --until-done: stop retrying after this time, e.g. 2h."

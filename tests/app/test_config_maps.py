@@ -14,8 +14,8 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.after_run import afterwards
 from rollout.app.backends import Backends
 from rollout.app.config_map_restores import (
+    ReadRuns,
     RestoreOfRuns,
-    RunWithConfigMap,
     to_restore,
     to_restore_of,
     to_restore_together,
@@ -557,7 +557,7 @@ def test_a_run_with_a_config_map_is_replayed_once_if_its_summary_leaves_its_end_
     here.config_maps.forbidden = True
     start_apply(nodeless(replace(LATER, before=LATER.after, after="top")), ACCESS, here.tools())
     journal = counted(here)
-    known: dict[str, RunWithConfigMap] = {}
+    known = ReadRuns()
     for _ in range(3):
         found = to_restore_of(journal, SMALL.cluster, ("r1", "r3"), known)
         assert found == RestoreOfRuns(replace(CHANGE, before="top", after=KUBELET), ())
@@ -580,6 +580,18 @@ def test_a_status_replays_no_other_run(here: Here) -> None:
         assert after.rolled_back == ({"r3": ("n1", "n2", "n3")} if run == "r1" else {"r3": ()} if run == "r2" else {})
         assert after.followed_by == ("" if run == "r5" else "r5")
         assert journal.read == {}
+
+
+def test_a_list_of_runs_replays_no_run_that_ended(here: Here) -> None:
+    """Also where runs without nodes have a ConfigMap that a later rollback has restored."""
+    start_apply(nodeless(CHANGE), ACCESS, here.tools())
+    start_apply(nodeless(LATER), ACCESS, here.tools())
+    here.roll_back("r1")
+    here.apply()
+    journal = counted(here)
+    back = {each.run: each.rolled_back for each in listed_runs(journal)}
+    assert {run: bool(each) for run, each in back.items()} == {"r1": True, "r2": True, "r3": False, "r4": False}
+    assert journal.read == {}
 
 
 def test_a_rollback_leaves_what_others_wrote_since_and_says_how_it_differs(here: Here) -> None:

@@ -14,10 +14,12 @@ from rollout.app.rollbacks import Emergency, RunsToRevert
 from rollout.core.model.plan import CONTROL_PLANE_WAVE, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.model.proof import NodeProof, Proven
+from rollout.core.presentation.emergency_text import seen_lines
 from rollout.errors import StateError, UsageError
 from tests.app.agents import CONFIG, NEW
 from tests.app.call import CLUSTER, FakeCall, FakeOperator, old_nodes
 from tests.app.site import SMALL, held_by_another_process
+from tests.app.stacked_agents import Applied
 from tests.app.test_node_worker import OLD
 
 NO_DISK = StateError("journal-unusable", "no disk")
@@ -119,3 +121,93 @@ def test_an_emergency_knows_the_control_plane_from_the_journal_if_it_can_be_read
     assert isinstance(first, Emergency)
     names = [wave.name for wave in first.order.waves]
     assert names == (["rollback"] if broken else ["rollback", CONTROL_PLANE_WAVE])
+
+
+# ------------------------------------------------------------------------------------------- a machine of two clusters
+
+
+@dataclass
+class Shared:
+    """Run r1 of our cluster has changed all nodes; run w9 of cluster west has changed n1 too, or only claimed it."""
+
+    call: FakeCall
+
+    def west_runs(self, *states: str, claims: bool = False) -> None:
+        journal, node = self.call.journal(), self.call.agents.nodes["n1"]
+        journal.begin(replace(journal.header("r1"), run="w9", cluster="west", at=5.0))
+        for state in states:
+            node.applied.append(Applied("w9-1", "w9", 9, 9, {WEST: (None, b"west")}, state))
+        node.claim = (9, "w9", "live" if claims else "ended")
+
+    def states(self) -> dict[str, str]:
+        return {each.run: each.state for each in self.call.agents.nodes["n1"].applied}
+
+
+WEST = "/etc/west"
+BACK = {"n1": Proven.PROVEN, "n2": Proven.PROVEN, "n3": Proven.PROVEN}
+REVERT_WEST = "`rollout rollback w9 --cluster west --emergency`"
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Shared:
+    return Shared(FakeCall(tmp_path).applied())
+
+
+def told(operator: Rescuer) -> str:
+    first = operator.heard[0]
+    assert isinstance(first, Emergency)
+    return "\n".join(seen_lines(first.seen, first.picked, first.already, CLUSTER))
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_the_newest_run_is_that_of_the_cluster_and_the_other_cluster_is_named(shared: Shared, *, every: bool) -> None:
+    shared.west_runs("confirmed")
+    operator = Rescuer()
+    wanted = RunsToRevert(every=every)
+    result = revert_nodes(shared.call, operator, CLUSTER, "", wanted, EMERGENCY_LIMITS, force=False, at_most=0.0)
+    assert result.exit_code == 0
+    assert operator.proven == {"n2": Proven.PROVEN, "n3": Proven.PROVEN}
+    assert shared.states() == {"r1": "confirmed", "w9": "confirmed"}
+    assert f"not reverted: run w9 of cluster west on 1 node n1; {REVERT_WEST} reverts it" in told(operator)
+
+
+def test_a_change_of_the_other_cluster_that_was_reverted_does_not_cover_that_of_this_one(shared: Shared) -> None:
+    shared.west_runs("reverted")
+    operator = Rescuer()
+    assert rescue(shared.call, operator).exit_code == 0
+    assert (operator.proven, shared.call.content()) == (BACK, {OLD})
+
+
+def test_a_run_of_the_other_cluster_keeps_its_claim_where_nothing_is_reverted(shared: Shared) -> None:
+    shared.call.agents.nodes["n1"].applied = []
+    shared.west_runs(claims=True)
+    operator = Rescuer()
+    assert rescue(shared.call, operator).exit_code == 0
+    assert shared.call.agents.nodes["n1"].claim == (9, "w9", "live")
+    assert (
+        f"run w9 of cluster west has claimed 1 node n1: it keeps those where nothing is reverted; {REVERT_WEST}"
+        in told(operator)
+    )
+
+
+def test_a_change_is_reverted_also_where_a_run_of_the_other_cluster_has_claimed_the_node(shared: Shared) -> None:
+    shared.west_runs(claims=True)
+    operator = Rescuer()
+    assert rescue(shared.call, operator).exit_code == 0
+    assert (operator.proven, shared.call.content()) == (BACK, {OLD})
+
+
+def test_nodes_with_changes_of_the_other_cluster_alone_have_nothing_to_revert(shared: Shared) -> None:
+    shared.west_runs("confirmed")
+    shared.call.agents.nodes["n1"].applied = shared.call.agents.nodes["n1"].applied[1:]
+    with pytest.raises(UsageError, match="no node that answered has a transaction of this cluster") as refused:
+        rescue(shared.call, Rescuer(), limit="n1")
+    assert refused.value.reference == "nothing-to-take-back"
+    assert REVERT_WEST in str(refused.value)
+    assert shared.states() == {"w9": "confirmed"}
+
+
+def test_a_run_of_the_other_cluster_is_reverted_if_it_is_named(shared: Shared) -> None:
+    shared.west_runs("confirmed")
+    assert rescue(shared.call, Rescuer(), "w9").exit_code == 0
+    assert shared.states() == {"r1": "confirmed", "w9": "reverted"}

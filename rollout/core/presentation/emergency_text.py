@@ -92,15 +92,26 @@ def seen_lines(seen: OnNodes, picked: tuple[str, ...], back: Collection[str], cl
     yield from _warnings(seen, cluster, newest=newest)
     others = [run for run in seen.runs if run.run not in picked and run.holding]
     for each in others[:MOST_RUNS]:
-        yield f"  not reverted: {_held(each)}; `rollout rollback {each.run} --cluster {cluster} --emergency` reverts it too"
+        yield f"  not reverted: {_held(each)}; {revert_command(each.run, each.cluster or cluster)} reverts it{'' if each.cluster else ' too'}"
     if len(others) > MOST_RUNS:
         yield f"  and {len(others) - MOST_RUNS} older runs"
-    if others:
+    if any(not each.cluster for each in others):
         yield "  --every-run reverts each node's newest transaction, whichever run made it"
+    yield from _claimed_elsewhere(seen)
     for reason, names in folded(seen.silent).items():
         yield (
             f"no answer from {counted(len(names), 'node')}, pending recovery: {printable(fold(names), 400)}: "
             f"{printable(for_all(reason, names), 300)}"
+        )
+
+
+def _claimed_elsewhere(seen: OnNodes) -> Iterator[str]:
+    """Runs of other clusters that are at work on machines of both."""
+    for run, cluster in dict.fromkeys(seen.claims.values()):
+        names = [name for name, claim in seen.claims.items() if claim == (run, cluster)]
+        yield (
+            f"  run {run}{of_other(cluster)} has claimed {counted(len(names), 'node')} {printable(fold(names), 200)}: it keeps those where "
+            f"nothing is reverted; {revert_command(run, cluster)} ends that"
         )
 
 
@@ -112,7 +123,7 @@ def _warnings(seen: OnNodes, cluster: str, *, newest: bool) -> Iterator[str]:
                 f"WARNING: {_on(run)} has counter {run.counter}, which no run can have, so it is not treated as the newest; "
                 f"check {printable(fold(run.newest_on or run.under), 200)}"
             )
-    most = max(seen.runs, key=lambda each: len(each.newest_on))
+    most = max((each for each in seen.runs if not each.cluster), key=lambda each: len(each.newest_on))
     if newest and seen.newest_run is not None and len(most.newest_on) > len(seen.newest_run.newest_on):
         yield (
             f"WARNING: {_on(most)} has more nodes than the newest run, and is not reverted. A rollout that has just begun looks like this, "
@@ -120,12 +131,21 @@ def _warnings(seen: OnNodes, cluster: str, *, newest: bool) -> Iterator[str]:
         )
 
 
+def revert_command(run: str, cluster: str) -> str:
+    return f"`rollout rollback {run} --cluster {cluster} --emergency`"
+
+
+def of_other(cluster: str) -> str:
+    """After the name of a run. ``cluster``: of the run, if it is another one than the one in question."""
+    return f" of cluster {printable(cluster, 80)}" if cluster else ""
+
+
 def _on(each: RunOnNodes) -> str:
-    return f"run {each.run} on {counted(len(each.newest_on), 'node')}"
+    return f"run {each.run}{of_other(each.cluster)} on {counted(len(each.newest_on), 'node')}"
 
 
 def _held(each: RunOnNodes) -> str:
-    return f"run {each.run} on {counted(len(each.holding), 'node')} {printable(fold(each.holding), 200)}"
+    return f"run {each.run}{of_other(each.cluster)} on {counted(len(each.holding), 'node')} {printable(fold(each.holding), 200)}"
 
 
 def _reasons(nodes: Mapping[str, str]) -> Mapping[str, str]:
@@ -133,10 +153,11 @@ def _reasons(nodes: Mapping[str, str]) -> Mapping[str, str]:
 
 
 _RUN_SEEN = Shown(
-    "A run as the nodes report it, in nodesets: ``holding`` its change, ``reverted``, or ``under`` a newer run's. ``doubted``: its counter is impossible.",
+    "A run as the nodes report it, in nodesets: ``holding`` its change, ``reverted``, or ``under`` a newer run's. ``doubted``: its counter is impossible. "
+    "``cluster``: the other cluster that it belongs to, if two inventories list a machine.",
     (
         "run", PrintedKey("holding", write=fold), PrintedKey("back", "reverted", write=fold), PrintedKey("under", write=fold),
-        "doubted",
+        "doubted", "cluster",
     ),
 )  # fmt: skip
 _SEEN = Shown(
