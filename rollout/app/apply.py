@@ -78,6 +78,9 @@ def apply_plan(
     check_nothing_unfinished(past, plan.cluster)
     check_not_frozen(past, plan.cluster)
     there = tuple(name for name in plan.nodes if name not in changes.left)
+    if plan.nodes and not there:  # no node would show the change before a ConfigMap gives it to nodes that join later
+        message = "nothing was touched: no node of the plan is in the fleet any more"
+        raise UsageError("plan-is-stale", message, hint=again(plan))
     if not fresh and not plan.nodes:
         _check_as_wanted(call, plan, inventory, nodes)
     elif not fresh:

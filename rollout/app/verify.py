@@ -37,11 +37,15 @@ DRIFTED = 10
 
 @dataclass(frozen=True, slots=True)
 class VerifiedCluster:
-    """Node → its differences; and the nodes that were not read. ``snapshots``: as a plan reads nodes, if that was asked for."""
+    """Node → its differences; and the nodes that were not read. ``snapshots``: as a plan reads nodes, if that was asked for.
+
+    ``told``: node → the runs that it has a receipt of.
+    """
 
     checks: Mapping[str, NodeCheck]
     unread: tuple[Unread, ...]
     snapshots: Mapping[str, Snapshot | Unread] = field(default_factory=dict)
+    told: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -140,7 +144,8 @@ def verify_fleet(
     unread = tuple(answer for answer, _ in answers.values() if isinstance(answer, Unread))
     compared = {name: answer for name, (answer, _) in answers.items() if not isinstance(answer, Unread)}
     checks = {name: _checked(name, found, known.get(name), files_of) for name, found in compared.items()}
-    return VerifiedCluster(checks, unread, {name: seen for name, (_, seen) in answers.items() if seen is not None})
+    snapshots = {name: seen for name, (_, seen) in answers.items() if seen is not None}
+    return VerifiedCluster(checks, unread, snapshots, {name: found.told for name, found in compared.items()})
 
 
 def _checked(name: str, found: _Compared, known: Known | None, files_of: FilesOf) -> NodeCheck:

@@ -298,7 +298,7 @@ class FakeCall:
         assert cluster in ("", CLUSTER)
         yield Tools(
             journal, self.engine, nodes or self.nodes(), self.engine, self.engine, (), (interrupts or self.engine).asked,
-            self.who, self.reason, self.new_run_id, backends or Backends(),
+            self.who, self.reason, self.new_run_id, backends or Backends(), start_times=self.start_times,
         )  # fmt: skip
 
     def interruption(self) -> Interruption:

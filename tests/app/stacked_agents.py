@@ -59,6 +59,7 @@ class StackedNode:
     applied: list[Applied] = field(default_factory=list)
     claim: tuple[int, str, str] = (0, "-", "ended")
     voided: set[str] = field(default_factory=set)
+    frozen: str = "0 - open - -"
 
     def do(self, verb: str, words: Mapping[str, str], lines: Sequence[str]) -> Iterable[str]:
         try:
@@ -93,6 +94,22 @@ class StackedNode:
         if (found := self.known(tx)) is not None:
             yield found.told("receipt")
         yield f"fact machine-id {MACHINE}"
+        yield from self._frozen()
+
+    def _frozen(self) -> Iterator[str]:
+        counter, name, state, who, why = self.frozen.split(" ")
+        if state == "frozen":
+            yield f"fact frozen {counter} {name} {who} {why}"
+
+    def freeze(self, words: Mapping[str, str], lines: Sequence[str], state: str = "frozen") -> Iterator[str]:
+        if int(words["counter"]) <= int(self.frozen.split(" ")[0]) or int(words["counter"]) < self.claim[0]:
+            raise RefusedError("fenced", "this node has accepted a newer token")
+        said = dict(line.split(" ", 1) for line in lines)
+        self.frozen = " ".join((words["counter"], words["run"], state, said["who"], said["why"]))
+        yield from self._frozen()
+
+    def unfreeze(self, words: Mapping[str, str], lines: Sequence[str]) -> Iterator[str]:
+        return self.freeze(words, lines, "open")
 
     def _shown(self, paths: Iterable[str]) -> Iterator[str]:
         for path in dict.fromkeys(paths):
@@ -117,6 +134,8 @@ class StackedNode:
 
     def apply(self, words: Mapping[str, str], lines: Sequence[str]) -> Iterator[str]:
         self._fence(words)
+        if any(self._frozen()):
+            raise RefusedError("frozen", "since a token")
         if words["tx"] in self.voided:
             raise RefusedError("voided", "its run has given this transaction up")
         if self.known(words["tx"]) is None:
@@ -237,6 +256,8 @@ _VERBS = {
     "cleanup": StackedNode.cleanup,
     "verify": StackedNode.verify,
     "forget": StackedNode.forget,
+    "freeze": StackedNode.freeze,
+    "unfreeze": StackedNode.unfreeze,
     "snapshot": StackedNode.snapshot,
 }
 

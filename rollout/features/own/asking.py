@@ -9,6 +9,7 @@ from rollout.app.call import CallPorts
 from rollout.app.chosen_run import chosen_run
 from rollout.app.cluster_context import look_around
 from rollout.app.following import headers_of, replay
+from rollout.app.freezes import check_nodes_not_frozen
 from rollout.app.load_playbook import load_policy
 from rollout.app.node_histories import ClusterHistory, cluster_history, newest_in_force, nodes_by_run
 from rollout.app.owned import noted_in, owned_in, standing
@@ -26,6 +27,7 @@ from rollout.core.model.playbook import Policy
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec
 from rollout.core.plans.roles import shown_by_its_node
+from rollout.core.presentation.freeze_text import frozen_in
 from rollout.core.presentation.owned_text import (
     OwnedNodes,
     OwnedNoted,
@@ -355,6 +357,11 @@ def plan_newcomers(call: CallPorts, comparison: OwnedComparison, playbook: str, 
     wanted = Wanted(part.wanted.settings, wanted_by_node(part.wanted.settings, selection))
     plan = make_plan(call, checked_to_plan(call, asked, contacts=True), comparison.fleet, wanted, config_map=False)
     return PlannedNewcomers(as_planned(call, plan, comparison.fleet), waiting, then)
+
+
+def check_none_frozen(comparison: OwnedComparison) -> None:
+    """``StateError`` ``frozen``: another controller has frozen the nodes that were there then. Those that joined since have no mark of it."""
+    check_nodes_not_frozen(comparison.found.cluster, frozen_in(comparison.fleet))
 
 
 def same_change(one: Plan, other: Plan) -> bool:

@@ -35,6 +35,7 @@ from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, StateError, UsageError
 from rollout.features.own.asking import (
     OwnedComparison,
+    check_none_frozen,
     compare_owned,
     counting_runs,
     end_ownership,
@@ -186,6 +187,7 @@ def newcomers(session: Session, cluster: str, yes: bool) -> int:  # noqa: FBT001
         hint = "set `endpoints: {kubeconfig: …}` in the inventory, or apply the plan yourself"
         message = f"not applied: how long the new nodes have been Ready is not known: {found.ages_unknown}"
         raise UsageError("readiness-unknown", message, hint=hint)
+    check_none_frozen(comparison)
     now = session.start_times.by(plan.conditions)()
     if not now.is_open:
         terminal.show([f"not applied now: {now.why}"])

@@ -51,6 +51,8 @@ class KubeadmNode(StackedNode):
     version: str = "1.20.15"
 
     def do(self, verb: str, words: Mapping[str, str], lines: Sequence[str]) -> Iterable[str]:
+        if verb == "apply" and words["machine"] != self.machine_id:
+            return (f"refused machine-id-changed /etc/machine-id has {self.machine_id}",)
         said = self._read() if verb == "snapshot" else super().do(verb, words, lines)
         return (self._process(line.split()[1]) if line.startswith("process ") else line for line in said)
 

@@ -9,14 +9,19 @@ from pathlib import Path
 import pytest
 
 from rollout.app.owned import noted_in, owned_in
+from rollout.app.owned_old_names import owned_under_old_names
 from rollout.app.planning import plan_cluster
+from rollout.app.ports import Note
 from rollout.app.revert import revert_run
+from rollout.app.verify import verify_cluster
+from rollout.core.model.inventory import Inventory
 from rollout.core.model.owned import OwnedStanding
 from rollout.core.presentation.owned_text import (
     OwnedNodes,
     compared_line,
     compared_note,
     kept_nodes,
+    old_name_lines,
     owned_nodes_lines,
     owned_note,
     owned_noted,
@@ -27,6 +32,7 @@ from rollout.features.own.asking import (
     OwnedComparison,
     compare_owned,
     counting_runs,
+    end_ownership,
     end_rolled_back,
     note_comparison,
     own_run,
@@ -380,6 +386,48 @@ def test_the_nodes_of_a_note_are_read_back_and_very_many_unlike_names_are_a_numb
     assert "5 nodes as wanted, 900 nodes without them, not compared: n[1-2],x7;" in compared_line(noted.compared)
     assert len(kept_nodes(many)) < 30
     assert kept_nodes(many) != kept_nodes([*many[1:], "other"]), "people are told of others"
+
+
+# ------------------------------------------------------------------------------------------- a cluster is renamed
+
+
+class Renamed(Fleet):
+    """Its inventory has the name ``new`` by now."""
+
+    def inventory(self, cluster: str) -> Inventory:
+        return replace(self.listed, cluster=cluster)
+
+    inventory_or_remembered = inventory
+
+
+@pytest.mark.parametrize("old_is_listed", [True, False])
+def test_settings_that_are_owned_under_the_old_name_of_a_cluster_are_named_with_what_ends_them(
+    tmp_path: Path, *, old_is_listed: bool
+) -> None:
+    """Receipts of the nodes show that name: another project's cluster in the same journal is not named."""
+    before = owning(tmp_path, *THREE)
+    fleet = Renamed(tmp_path, machines=before.machines, texts={"inventories/new.yaml": "", **before.texts})
+    fleet.lists(*THREE, "n4")
+    if old_is_listed:
+        fleet.texts[f"inventories/{CLUSTER}.yaml"] = ""
+    other = fleet.journal()
+    other.begin(replace(other.header("r1"), run="x1", cluster="another", at=5.0))
+    other.note("another", Note(6.0, "me", owned_note("x1", "maxPods: 3")))
+
+    def told() -> list[str]:
+        verified = verify_cluster(fleet, "new", "")
+        return list(old_name_lines("new", owned_under_old_names(fleet, "new", verified.told)))
+
+    if old_is_listed:
+        assert told() == []
+        return
+    said = told()
+    assert said[0] == (
+        f"settings are owned under cluster {CLUSTER}, which no inventory here names: runs of it changed 3 nodes of new: n[1-3]"
+    )
+    assert "`rollout own --end r1` ends that" in said[1]
+    end_ownership(fleet, "r1")
+    assert told() == []
 
 
 # ------------------------------------------------------------------------------------------- growth
