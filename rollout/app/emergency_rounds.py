@@ -31,7 +31,7 @@ from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, Order, RunState
 from rollout.core.text.nodesets import limited
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import SecondInterruptError, StateError
+from rollout.errors import InputError, SecondInterruptError, StateError
 
 READERS = 256
 """Nodes read in parallel: a thousand nodes that hang must not delay the others for minutes."""
@@ -98,10 +98,17 @@ def revert_nodes(
 
 
 def _by_journal(call: CallPorts, cluster: str) -> tuple[frozenset[str], OtherClusters]:
-    """The nodes that runs have seen to be of the control plane, and the runs of other clusters."""
+    """The nodes that runs have seen to be of the control plane, and the runs of other clusters of the project.
+
+    A run of a cluster without an inventory is not of another one: the cluster may have had that name when the run was.
+    """
+    from rollout.app.load import INVENTORY_FOLDER, names_in  # noqa: PLC0415 - what reads inventories takes 0.1 s to import
+
     seen = known_control_plane(call, cluster)
-    with suppress(StateError):
-        return seen, other_clusters(call.past(), cluster)
+    with suppress(StateError, InputError):
+        listed = names_in(call.files(), INVENTORY_FOLDER)
+        others = other_clusters(call.past(), cluster).items()
+        return seen, {run: other for run, other in others if other in listed}
     return seen, OURS
 
 

@@ -132,7 +132,8 @@ class Shared:
 
     call: FakeCall
 
-    def west_runs(self, *states: str, claims: bool = False) -> None:
+    def west_runs(self, *states: str, claims: bool = False, listed: bool = True) -> None:
+        self.call.texts |= {"inventories/west.yaml": ""} if listed else {}
         journal, node = self.call.journal(), self.call.agents.nodes["n1"]
         journal.begin(replace(journal.header("r1"), run="w9", cluster="west", at=5.0))
         for state in states:
@@ -211,3 +212,11 @@ def test_a_run_of_the_other_cluster_is_reverted_if_it_is_named(shared: Shared) -
     shared.west_runs("confirmed")
     assert rescue(shared.call, Rescuer(), "w9").exit_code == 0
     assert shared.states() == {"r1": "confirmed", "w9": "reverted"}
+
+
+def test_a_run_under_the_old_name_of_a_cluster_is_of_the_cluster(shared: Shared) -> None:
+    """No inventory has that name any more, so no other command could revert it."""
+    shared.west_runs("confirmed", listed=False)
+    shared.call.agents.nodes["n1"].applied = shared.call.agents.nodes["n1"].applied[1:]
+    assert rescue(shared.call, Rescuer()).exit_code == 0
+    assert shared.states() == {"w9": "reverted"}

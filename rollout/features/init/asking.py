@@ -13,12 +13,12 @@ from rollout.core.text.node_names import node_name_problems
 from rollout.core.text.nodesets import NodesetError, expand
 from rollout.core.text.terminal import counted, printable
 from rollout.core.text.yaml_source import Item, read_yaml
-from rollout.errors import InputError, Place, Problem
+from rollout.errors import Place, Problem
 from rollout.features.init.rules.ansible import from_ansible, source_of, templates_of
 from rollout.features.init.rules.ansible_groups import chosen
 from rollout.features.init.rules.guesses import Guessed, SourceNote, from_api, not_known, some
 from rollout.features.init.words.project import SSH_CONFIGS, NewProject, inventory_path, project_texts, ssh_config_path
-from rollout.features.init.words.refreshed import refreshed
+from rollout.features.init.words.refreshed import of_draft, refreshed
 from rollout.features.init.words.ssh_config import is_as_made, ssh_config_text
 from rollout.kubelet.fields import known_minors
 
@@ -121,7 +121,7 @@ def drafted(cluster: str, guessed: Guessed, api_server: str, kubeconfig: str, ss
     texts = project_texts(NewProject(cluster, version, guessed, kubeconfig, named))
     checked = check(_Texts(texts), _NoSources())
     if checked.problems:
-        raise InputError(checked.problems[:20])
+        raise of_draft(checked.problems[:20], texts)
     whole = {inventory_path(cluster): texts[inventory_path(cluster)]}
     return Drafted(
         {**whole, **({ssh_config_path(cluster): own} if own else {}), **texts}, len(guessed.found.nodes), notes

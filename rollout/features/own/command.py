@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from rollout.app.apply import apply_saved
-from rollout.app.following import replay_if_readable
+from rollout.app.following import headers_of, replay_if_readable
+from rollout.app.load import INVENTORY_FOLDER, path_of
 from rollout.app.planning import Planned
 from rollout.app.verify import VerifiedCluster
 from rollout.cli.next_steps import say_next_steps
@@ -70,6 +71,8 @@ def own(session: Session, run: str, cluster: str, listed: bool, end: bool) -> in
         cluster = end_ownership(session, run) if end else own_run(session, run)
     if not cluster:
         raise no_cluster()
+    if listed and not headers_of(session.past_runs(), cluster):
+        path_of(session.files(), INVENTORY_FOLDER, cluster, "cluster")  # a misspelled cluster owns nothing, either
     document = OwnedDocument(cluster, owned_runs(counting_runs(session.past_runs(), cluster)))
     if session.output == "json":
         click.echo(documents.page(document))

@@ -148,6 +148,28 @@ def test_what_cannot_become_a_project_is_refused_with_a_reference(
     assert written(empty) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--names", "fleet.csv"], "nothing was written: duplicate address `192.0.2.1` of `n2`, already that of `n1`"),
+        (["--nodes", "n1", "--api-server", "v1.99"], "nothing was written: `apiServer`: no kubelet that rollout knows"),
+        (["--names", "fleet.csv", "--cluster", "c", "--refresh", "--yes"], "nothing was written: duplicate address"),
+    ],
+)
+def test_no_place_is_told_in_a_draft_that_nobody_sees(
+    empty: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    if "--refresh" in words:
+        assert run(["init", "--nodes", "n3", "--cluster", "c"]) == 0
+    before = {path: path.read_bytes() for path in empty.rglob("*.yaml")}
+    (empty / "fleet.csv").write_text("name,ip\nn1,192.0.2.1\nn2,192.0.2.1\nn3,\n")
+    assert run(["init", *words]) == 2
+    err = capsys.readouterr().err
+    assert f"error: {said}" in err
+    assert ".yaml" not in err
+    assert {path: path.read_bytes() for path in empty.rglob("*.yaml")} == before
+
+
 PLUGIN = """\
 apiVersion: v1
 kind: Config

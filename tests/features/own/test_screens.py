@@ -55,6 +55,16 @@ def test_status_and_metrics_tell_the_last_comparison_until_the_run_is_rolled_bac
     assert "owned settings" not in shown("status", "r2")
 
 
+def test_the_list_of_a_cluster_that_neither_journal_nor_inventory_has_is_refused(
+    fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = ["own", "--list", "--state", str(fleet.folder), "--cluster"]
+    assert run([*listed, CLUSTER]) == 0
+    assert "owned settings of run r1" in capsys.readouterr().out
+    assert run([*listed, "nope"]) == 2
+    assert "[unknown-cluster]" in capsys.readouterr().err
+
+
 class Reader(Fleet):
     """May not write into the journal."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from rollout.core.model.inventory import NO_RACK, Inventory, Node
@@ -156,6 +156,18 @@ def _differences(have: Inventory, guessed: Guessed) -> Iterator[str]:
         yield f"left as it is: apiServer {have.api_server}; the source shows {guessed.api_server}"
 
 
+def of_draft(problems: Iterable[Problem], files: Collection[str]) -> InputError:
+    """Mistakes of a source that its draft shows. ``files``: texts that nobody sees, so no place in them is told."""
+
+    def told(problem: Problem) -> Problem:
+        if problem.place is not None and problem.place.file not in files:
+            return problem
+        message = next((m for file in files if (m := problem.message.removeprefix(f"{file}: ")) != problem.message), "")
+        return replace(problem, message=f"nothing was written: {message or problem.message}", place=None)
+
+    return InputError(tuple(map(told, problems)))
+
+
 def _prove(
     have: Inventory,
     text: str,
@@ -165,7 +177,10 @@ def _prove(
     fresh: Mapping[str, Mapping[str, str]],
 ) -> None:
     """Of the nodes that stay nothing changes but new groups of theirs, with their labels. ``fresh``: new group → its labels."""
-    new = load_inventory(text, file)
+    try:
+        new = load_inventory(text, file)
+    except InputError as error:
+        raise of_draft(error.problems, (file,)) from None
     kept = {name: node for name, node in have.nodes.items() if name in found}
     stay = {name: node for name, node in new.nodes.items() if name not in came}
     same = stay.keys() == kept.keys() and all(_without(node, kept[name], fresh) for name, node in stay.items())
@@ -203,6 +218,7 @@ class _Work:
     added: dict[int, list[str]] = field(default_factory=dict)
 
     def result(self) -> str:
+        self._remove_empty_sections()
         lines = self._lines()
         for line, start, end, new in sorted(self.spans, reverse=True):
             lines[line - 1] = lines[line - 1][:start] + new + lines[line - 1][end:]
@@ -212,6 +228,15 @@ class _Work:
                 whole[at - 1] = [f"{lines[at - 1]}\n"]
             whole[at - 1] += [f"{line}\n" for line in more]
         return "".join(line for each in whole for line in each)
+
+    def _remove_empty_sections(self) -> None:
+        """A key without a value would be a mistake: its last entry is gone."""
+        for section in (self.root.entries().get(title) for title in ("racks", "zones", "groups")):
+            entries = section.item.entries().values() if section is not None else ()
+            if section is None or not entries or any(entry.line not in self.removed for entry in entries):
+                continue
+            if not any(section.line <= at <= self._end(section) for at in self.added):
+                self.removed.add(section.line)
 
     def _lines(self) -> list[str]:
         return self.text.splitlines(keepends=True)
