@@ -161,7 +161,7 @@ def answer(lookup: Lookup, method: str, path: str, body: bytes) -> Reply:
         match = pattern.fullmatch(parts.path)
         if match and verb == method:
             return handler(Query(lookup, match.groupdict(), options, body))
-    return status(404, "NotFound", "the server could not find the requested resource")
+    return status(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def _version(query: Query) -> Reply:

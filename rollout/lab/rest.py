@@ -51,10 +51,11 @@ class Query:
         return self.words["name"]
 
 
-def status(code: int, reason: str, message: str) -> Reply:
+def status(code: int, reason: str, message: str, details: Mapping[str, str] | None = None) -> Reply:
     """A ``Status``, as in refusals of an API server."""
     kind = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    return Reply(code, {**kind, "message": message, "reason": reason, "code": code})
+    about = {} if details is None else {"details": details}
+    return Reply(code, {**kind, "message": message, "reason": reason, **about, "code": code})
 
 
 def unsupported(kind: str) -> Reply:
@@ -79,4 +80,6 @@ def forbidden(method: str, path: str) -> Reply:
 
 
 def not_found(kind: str, name: str) -> Reply:
-    return status(404, "NotFound", f'{kind} "{name}" not found')
+    resource, _, group = kind.partition(".")
+    details = {"name": name, **({"group": group} if group else {}), "kind": resource}
+    return status(404, "NotFound", f'{kind} "{name}" not found', details)

@@ -101,7 +101,7 @@ class ApiServer:
             if pod in node.pods:
                 node.pods.remove(pod)
                 return _found({"kind": "Status", "status": "Success"}, 201)
-        return _refusal(404)
+        return _refusal(404, {"kind": "pods", "name": pod})
 
     def _listed(self, items: list[Object]) -> Reply:
         return _found({"metadata": {"resourceVersion": str(next(self._clock))}, "items": items})
@@ -157,8 +157,11 @@ def _found(document: Object, code: int = 200) -> Reply:
     return Reply(code, json.dumps(document).encode(), (("Content-Type", "application/json"),))
 
 
-def _refusal(code: int) -> Reply:
-    return _found({"kind": "Status", "status": "Failure", "message": f"refused with {code}", "code": code}, code)
+def _refusal(code: int, absent: Object | None = None) -> Reply:
+    about = {"reason": "NotFound", "details": absent or {}} if code == 404 else {}
+    return _found(
+        {"kind": "Status", "status": "Failure", "message": f"refused with {code}", **about, "code": code}, code
+    )
 
 
 class ColdApiServer(Fault):

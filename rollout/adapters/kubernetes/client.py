@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from rollout.adapters.endpoints import TokenFile, bearer
 from rollout.adapters.http import MOST_BYTES, Http, HttpAnswer, decoded, mapping, refusal
@@ -21,7 +23,9 @@ PERSISTS = 15.0
 RBAC cache is filled, and 401 until it has loaded its tokens.
 """
 _REFUSALS = (401, 403)
-_REFERENCES = {401: "unauthorized", 403: "forbidden", 404: "not-found", 409: "conflict"}
+_REFERENCES = {401: "unauthorized", 403: "forbidden", 409: "conflict"}
+_OBJECT = re.compile(r"/(?P<kind>[a-z]+)/(?P<name>[^/?]+)(?:/eviction|/proxy/[^?]*)?(?:\?|$)")
+"""The object at the end of a path, or the one of which the rest of the path is a part."""
 
 
 class ApiClient:
@@ -72,7 +76,7 @@ class ApiClient:
 
     def error_of(self, answer: HttpAnswer, method: str, path: str) -> RemoteError:
         """The error to raise. When rights were checked, a refusal is final only when it persists."""
-        error = said(answer)
+        error = said(answer, path)
         if answer.status not in _REFUSALS or not self._may:
             return error
         since = self._refused.setdefault(_what(method, path), self._now())
@@ -146,12 +150,30 @@ def _what(method: str, path: str) -> str:
     return f"{method} {path.partition('?')[0]}"
 
 
-def said(answer: HttpAnswer) -> RemoteError:
-    """The message of the server's Status, if any."""
+def said(answer: HttpAnswer, path: str) -> RemoteError:
+    """The message of the server's Status, if any.
+
+    ``not-found`` only for an answer that says that this object does not exist. Every other 404 says nothing about it:
+    it may be of an ingress without a back end, or of a server whose address has another path.
+    """
     error = refusal(answer)
     try:
-        message = mapping(decoded(answer), "the answer").get("message")
+        document = mapping(decoded(answer), "the answer")
     except RemoteError:
-        message = None
+        document = {}
+    message = document.get("message")
     shown = printable(message, 300) if isinstance(message, str) else error.message
-    return type(error)(_REFERENCES.get(answer.status, error.reference), shown)
+    if answer.status != 404:
+        return type(error)(_REFERENCES.get(answer.status, error.reference), shown)
+    if _is_about(document, path):
+        return RemoteError("not-found", shown)
+    return AwayError(error.reference, shown)
+
+
+def _is_about(status: Mapping[str, Any], path: str) -> bool:
+    """Whether a Status says that the object at the path does not exist."""
+    asked, details = _OBJECT.search(path), status.get("details")
+    if asked is None or not isinstance(details, dict):
+        return False
+    said = (status.get("kind"), status.get("reason"), details.get("kind"), details.get("name"))
+    return said == ("Status", "NotFound", asked["kind"], unquote(asked["name"]))

@@ -67,12 +67,7 @@ class KubernetesCluster:
 
     def _pod_list(self, node: str, until: float) -> Mapping[str, Any]:
         query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
-        listed = mapping(self._client.get(f"/api/v1/pods?{query}", _left(until)), "the list of pods")
-        if mapping(listed.get("metadata"), "metadata").get(
-            "continue"
-        ):  # no pages were requested: some pods are missing
-            raise RemoteError("bad-answer", f"the list of the pods of {node} is incomplete")
-        return listed
+        return whole_list(self._client.get(f"/api/v1/pods?{query}", _left(until)), f"the pods of {node}")
 
     def events(self, pod: str) -> Iterator[Any]:
         """Events of the cluster (``pod`` ``""``), or of one pod, ``namespace/name``; as the API has them, page by page."""
@@ -208,6 +203,14 @@ def items(document: Mapping[str, Any]) -> list[Any]:
     if "items" not in document:
         raise RemoteError("bad-answer", "the answer is not a list: it has no items")
     return listing(document["items"], "items")
+
+
+def whole_list(answer: object, what: str) -> Mapping[str, Any]:
+    """The list in an answer to a request without pages. One that continues lacks entries."""
+    listed = mapping(answer, f"the list of {what}")
+    if mapping(listed.get("metadata"), "metadata").get("continue"):
+        raise RemoteError("bad-answer", f"the list of {what} is incomplete")
+    return listed
 
 
 def _left(until: float, now: Callable[[], float] = time.monotonic) -> float:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, text
 from rollout.adapters.kubernetes.client import DONE, ApiClient, said
-from rollout.adapters.kubernetes.cluster import KubernetesCluster, Right, items
+from rollout.adapters.kubernetes.cluster import KubernetesCluster, Right, items, whole_list
 from rollout.adapters.kubernetes.objects import COUNTER, MARK, mark, token
 from rollout.adapters.kubernetes.pods import leaving_pod
 from rollout.core.model.pods import LeavingPod
@@ -53,7 +53,7 @@ class Evictions:
         }
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/eviction"
         answer = self._client.tell(path, wanted, _left(until))
-        outcome = _outcome_of(answer)
+        outcome = _outcome_of(answer, path)
         if outcome.eviction is Eviction.REFUSED and answer.status == 403:
             refusal = self._client.error_of(answer, "POST", path)
             if isinstance(refusal, AwayError):
@@ -73,11 +73,11 @@ class Evictions:
             return self._version
 
 
-def _outcome_of(answer: HttpAnswer) -> EvictionAnswer:
+def _outcome_of(answer: HttpAnswer, path: str) -> EvictionAnswer:
     if answer.status in DONE:
         return EvictionAnswer(Eviction.ACCEPTED)
-    error = said(answer)
-    if answer.status == 404 or (answer.status == 409 and any(words in error.message for words in _ANOTHER)):
+    error = said(answer, path)
+    if error.reference == "not-found" or (answer.status == 409 and any(words in error.message for words in _ANOTHER)):
         return EvictionAnswer(Eviction.GONE, error.message)
     if answer.status == 403 and any(cause.get("reason") == "NamespaceTerminating" for cause in _all_causes(answer)):
         return EvictionAnswer(Eviction.BLOCKED, error.message)  # its pods are about to be deleted anyway
@@ -167,7 +167,7 @@ class Cordons:
 
     def _node(self, node: str, until: float) -> Json | None:
         try:
-            return mapping(self._client.get(_path(node), _left(until)), "a Node")
+            return _node_of(self._client.get(_path(node), _left(until)), node)
         except RemoteError as error:
             if error.reference == "not-found":
                 return None
@@ -180,11 +180,19 @@ class Cordons:
             raise RemoteError("bad-answer", "the Node has no resourceVersion")
         wanted = {"metadata": {"resourceVersion": version, "annotations": notes}, "spec": spec}
         try:
-            return mapping(self._client.patch(_path(node), wanted, _left(until)), "a Node")
+            return _node_of(self._client.patch(_path(node), wanted, _left(until)), node)
         except RemoteError as error:
             if error.reference in ("conflict", "not-found"):
                 return None
             raise
+
+
+def _node_of(answer: object, name: str) -> Json:
+    """The Node of this name: what has no name has no cordon either, and says nothing about the Node."""
+    document = mapping(answer, "a Node")
+    if mapping(document.get("metadata"), "metadata").get("name") != name:
+        raise RemoteError("bad-answer", f"the answer is not the Node {name}")
+    return document
 
 
 def _whose(node: Json, run: str, counter: int | None) -> Cordon:
@@ -243,7 +251,8 @@ class DrainingCluster(KubernetesCluster):
     def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
         """From the store: the cache may lag behind an eviction of a moment ago."""
         query = urlencode({"fieldSelector": f"spec.nodeName={node}"})
-        return tuple(map(leaving_pod, items(self._api.get(f"/api/v1/pods?{query}", timeout))))
+        listed = whole_list(self._api.get(f"/api/v1/pods?{query}", timeout), f"the pods of {node}")
+        return tuple(map(leaving_pod, items(listed)))
 
     def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
         return self._evictions.ask(pod, time.monotonic() + timeout)

@@ -47,6 +47,20 @@ def node(*, cordoned: bool = False, mark: str | None = None, version: str = "7",
     return said(200, {"metadata": meta, "spec": {"unschedulable": True} if cordoned else {}})
 
 
+def absent(kind: str, name: str) -> Reply:
+    """As an API server writes it."""
+    return refused(404, f'{kind} "{name}" not found', reason="NotFound", details={"name": name, "kind": kind})
+
+
+NOT_ABOUT_IT_IDS, NOT_ABOUT_IT = zip(
+    ("an ingress", Reply(404, b"default backend - 404")),
+    ("an unknown path", Reply(404, b"404 page not found\n")),
+    ("an unknown resource", refused(404, "the server could not find it", reason="NotFound", details={})),
+    ("another name", absent("nodes", "another")),
+    ("another kind", absent("services", "n")),
+    ("no reason", refused(404, "gone", details={"name": "n", "kind": "nodes"})),
+    strict=True,
+)
 CONFLICT = refused(409, 'Operation cannot be fulfilled on nodes "n": the object has been modified')
 
 
@@ -106,9 +120,27 @@ def test_a_node_that_is_written_all_the_time_is_given_up_after_some_tries(stack:
 
 
 def test_a_node_that_is_deleted_while_its_cordon_is_lifted_has_no_cordon(stack: ExitStack, tmp_path: Path) -> None:
-    gone = refused(404, 'nodes "n" not found')
-    found = asked(stack, tmp_path, node(cordoned=True, mark=RUN), gone)
+    found = asked(stack, tmp_path, node(cordoned=True, mark=RUN), absent("nodes", "n"))
     assert found.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
+
+
+@pytest.mark.parametrize("reply", NOT_ABOUT_IT, ids=NOT_ABOUT_IT_IDS)
+def test_a_404_that_does_not_name_the_node_does_not_say_that_it_has_no_cordon(
+    stack: ExitStack, tmp_path: Path, reply: Reply
+) -> None:
+    found = asked(stack, tmp_path, reply)
+    with pytest.raises(AwayError) as error:
+        found.cluster.uncordon("n", RUN, TOKEN, SECONDS)
+    assert error.value.reference == "http-404"
+
+
+@pytest.mark.parametrize("document", [{}, {"metadata": {"name": "another"}}, {"status": "ok"}])
+def test_an_answer_that_is_another_object_does_not_say_that_the_node_has_no_cordon(
+    stack: ExitStack, tmp_path: Path, document: dict[str, Any]
+) -> None:
+    found = asked(stack, tmp_path, said(200, document))
+    with pytest.raises(RemoteError, match="is not the Node n"):
+        found.cluster.uncordon("n", RUN, TOKEN, SECONDS)
 
 
 def test_a_mark_without_a_cordon_is_removed(stack: ExitStack, tmp_path: Path) -> None:
@@ -241,6 +273,18 @@ def test_another_conflict_is_retried(stack: ExitStack, tmp_path: Path, message: 
     assert error.value.reference == "conflict"
 
 
+def test_a_pod_that_the_server_does_not_have_is_gone(stack: ExitStack, tmp_path: Path) -> None:
+    assert evicted(stack, tmp_path, absent("pods", "web")).eviction is Eviction.GONE
+
+
+@pytest.mark.parametrize("reply", NOT_ABOUT_IT, ids=NOT_ABOUT_IT_IDS)
+def test_a_404_that_does_not_name_the_pod_does_not_say_that_it_is_gone(
+    stack: ExitStack, tmp_path: Path, reply: Reply
+) -> None:
+    with pytest.raises(AwayError):
+        evicted(stack, tmp_path, reply)
+
+
 def test_a_conflict_because_of_another_uid_means_that_the_pod_is_gone(stack: ExitStack, tmp_path: Path) -> None:
     """The pod was replaced between the server's read and its delete."""
     message = "Precondition failed: UID in precondition: 0123, UID in object meta: 4567"
@@ -284,6 +328,12 @@ def test_pods_come_from_the_store(stack: ExitStack, tmp_path: Path) -> None:
     found = asked(stack, tmp_path, said(200, {"items": []}))
     assert found.cluster.leaving("n", SECONDS) == ()
     assert found.server.seen[0].path == "/api/v1/pods?fieldSelector=spec.nodeName%3Dn", "no resourceVersion=0"
+
+
+def test_a_partial_list_of_pods_does_not_say_that_the_node_is_drained(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, said(200, {"metadata": {"continue": "page 2"}, "items": []}))
+    with pytest.raises(RemoteError, match="the list of the pods of n is incomplete"):
+        found.cluster.leaving("n", SECONDS)
 
 
 @pytest.mark.parametrize(
