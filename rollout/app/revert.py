@@ -9,7 +9,7 @@ from dataclasses import replace
 from rollout.app.call import CallPorts, CordonsResult, Operator
 from rollout.app.chosen_run import chosen_run
 from rollout.app.config_map_restores import to_restore
-from rollout.app.following import LOOK_BACK, headers_of, last_revert_times, order_of, plan_of, replay
+from rollout.app.following import LOOK_BACK, headers_of, last_revert_times, order_of, plan_of, replay, silences_left
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, Nodes
 from rollout.app.proofs import promised_files, prove
@@ -26,13 +26,14 @@ from rollout.core.model.proof import NodeProof, Proven, as_before
 from rollout.core.plans.required_back_ends import Needs
 from rollout.core.presentation.emergency_text import predicted_lines
 from rollout.core.presentation.freeze_text import noted_line
+from rollout.core.presentation.left_silences import left_silences_lines
 from rollout.core.presentation.nothing_to_do import NothingToRevertDocument, not_reverted_lines, nothing_to_revert
 from rollout.core.presentation.rollback_time import node_time, time_back
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.facts import may_hold
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.text.nodesets import limited
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.terminal import counted
 from rollout.errors import StateError
 
 
@@ -80,9 +81,10 @@ def revert_run(
         if freeze := freeze_in(journal, order.cluster):
             operator.tell((f"{noted_line(freeze)}; {PASSES}",))
         operator.show(predicted_lines(time_back(order, node_time(known_revert_times(call, order.cluster)))))
-        if source.silences:
-            silences = printable(", ".join(source.silences), 300)
-            operator.show((f"the run's silences are not lifted; they expire by themselves: {silences}",))
+        now = call.clock.now()
+        if left := silences_left(journal, source.order.run, now):
+            said = left_silences_lines(left, source.order.run, now)
+            operator.show(("the run's silences are not lifted; they expire by themselves:", *said))
         if order.config_map is not None:
             operator.show(
                 (

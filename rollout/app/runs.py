@@ -18,6 +18,7 @@ from rollout.app.following import (
     highest_seen,
     last_that_acted,
     other_cluster,
+    plan_of,
     playbook_of,
 )
 from rollout.app.isolation import Keep, keep_nothing
@@ -26,6 +27,7 @@ from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, PastRuns, RunHeader, StartTimes, Worker
 from rollout.app.roll_call import lists_all
 from rollout.app.start_times import NoStartTimes, Starts
+from rollout.app.wave_gates import perhaps_set
 from rollout.core.model.approvals import Approval
 from rollout.core.model.conditions import Condition
 from rollout.core.model.fleet_changes import AS_PLANNED, UNCHANGED, FleetChanges
@@ -33,6 +35,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.regions import RegionStanding
+from rollout.core.model.verdict import Verdict
 from rollout.core.plans import plan_codec
 from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.fleet_comparison import Jumps, check_fleet, fleet_changes, run_changes
@@ -40,7 +43,7 @@ from rollout.core.plans.required_back_ends import Needs, needs_of
 from rollout.core.presentation.summary import RunSummary, summarize
 from rollout.core.presentation.summary_text import FORCED, forced_rollback
 from rollout.core.run.commands import Ask, Command
-from rollout.core.run.events import Approved, Event, FleetRead, Resumed
+from rollout.core.run.events import Approved, Event, FleetRead, Resumed, WaveOpened
 from rollout.core.run.facts import needs_force
 from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.machine import opening, step
@@ -321,7 +324,7 @@ def go_on(
         if state.phase is Phase.ENDED and state.ending is Ending.DONE:
             _withdraw_unheard(tools.journal, state)
         at = tools.clock.now()
-        events: list[Event] = [Resumed(at, max(state.counter, state.highest) + 1)]
+        events: list[Event] = [Resumed(at, max(state.counter, state.highest) + 1), *_lost_opening(tools, state, at)]
         left = {name: leaver.reference for name, leaver in changes.left.items()}
         if (
             left
@@ -334,6 +337,14 @@ def go_on(
             state, asked = step(state, event)
             commands += asked
         return _driver(worker, tools, conditions).run(state, _still_asked(state, commands), events)
+
+
+def _lost_opening(tools: Tools, state: RunState, at: float) -> Iterator[Event]:
+    """What is known of a wave for which the last controller recorded no answer: it may have set its silences."""
+    plan = plan_of(tools.journal.header(state.order.run)) if state.wave_is_opening else None
+    if plan is not None and (silences := perhaps_set(plan)):
+        why = "the last controller recorded no answer, and may have set silences"
+        yield WaveOpened(at, state.wave, Verdict.UNKNOWN, why, "", silences)
 
 
 def _still_asked(state: RunState, commands: Sequence[Command]) -> tuple[Command, ...]:

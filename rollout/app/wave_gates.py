@@ -21,7 +21,7 @@ from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
-from rollout.errors import RemoteError
+from rollout.errors import AwayError, RemoteError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,7 @@ class WaveGates:
         silences: list[str] = []
         if worst(readings) is Verdict.PASS:
             silencing = [(gate, asked) for gate, asked in gates if gate.asks.silence]
-            readings += [
-                found for gate, asked in silencing if (found := _silenced(gate.name, asked, command, silences))
-            ]
+            readings += [found for gate, asked in silencing if (found := _silenced(gate, asked, command, silences))]
         verdict, why = worst(readings), evidence(readings)
         return WaveOpened(self.clock.now(), command.wave, verdict, why, json.dumps(baseline), tuple(silences))
 
@@ -105,13 +103,24 @@ def _opened(name: str, gate: AskedGate, command: OpenWave, baseline: dict[str, A
     return Reading(name, verdict, said)
 
 
-def _silenced(name: str, gate: AskedGate, command: OpenWave, silences: list[str]) -> Reading | None:
+def _silenced(gate: Gate, asked: AskedGate, command: OpenWave, silences: list[str]) -> Reading | None:
     try:
-        silences.append(gate.silence(command))
+        silences.append(asked.silence(command))
     except RemoteError as error:
+        if isinstance(error, AwayError) or error.reference == "bad-answer":
+            silences.append(_perhaps(gate))  # its answer may have been lost, or another's
         verdict, said = _unanswered(error)
-        return Reading(name, verdict, f"its silence could not be set: {said}")
+        return Reading(gate.name, verdict, f"its silence could not be set: {said}")
     return None
+
+
+def perhaps_set(plan: Plan) -> tuple[str, ...]:
+    """The silences of a wave for which no answer was recorded, as the journal names them: without an identity."""
+    return tuple(dict.fromkeys(_perhaps(gate) for gate in plan.gates if gate.asks.silence))
+
+
+def _perhaps(gate: Gate) -> str:
+    return f" {gate.asks.url}"
 
 
 def _judged(name: str, gate: AskedGate, command: JudgeWave, before: Any) -> Reading:

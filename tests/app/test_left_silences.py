@@ -16,8 +16,9 @@ from rollout.app.runs import Tools, start_apply
 from rollout.cli.main import run
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.run.commands import Command, OpenWave
-from rollout.core.run.state import Phase, RunState, Verb
+from rollout.core.run.state import Ending, Phase, RunState, Verb
 from rollout.core.text.terminal import wall
+from rollout.errors import RemoteError
 from tests.app.site import ACCESS, SMALL, KilledError, Site
 from tests.app.test_wave_gates import SILENCING, Around, alerts
 from tests.documents import only
@@ -98,6 +99,31 @@ def test_a_resumed_run_that_dies_has_left_the_silences_of_both_controllers(journ
         site.resume("r1")
     assert sorted(site.around.standing_now) == ["s1", "s2"]
     assert {each.identity for each in silences_left(journal, "r1", site.at)} == {"", "s2"}
+
+
+def test_a_resumed_run_that_opens_no_wave_lifts_what_the_dead_controller_may_have_set(journal: SqlJournal) -> None:
+    """Its baseline fails now, so the wave sets no silence that the journal would know."""
+    site = Silencing(journal, unheard=True)
+    with pytest.raises(KilledError):
+        site.apply()
+    site.answers, site.unheard = [], False
+    site.around.alerts = RemoteError("not-reached", "away")
+    state = site.resume("r1")
+    assert (state.phase, state.ending) == (Phase.ENDED, Ending.HALTED)
+    assert (site.around.standing_now, state.leftovers) == ({}, ())
+
+
+def test_what_a_dead_controller_may_have_set_stays_a_leftover_if_it_cannot_be_looked_up(journal: SqlJournal) -> None:
+    site = Silencing(journal, unheard=True)
+    with pytest.raises(KilledError):
+        site.apply()
+    site.answers, site.unheard = [], False
+    site.around.alerts = site.around.hides = RemoteError("not-reached", "away")
+    state = site.resume("r1")
+    assert state.phase is Phase.ENDED
+    assert state.leftovers == (
+        f"it is not known whether more silences of this run are left at {URL}; they will expire: away",
+    )
 
 
 def test_an_ended_run_has_lifted_its_silences(journal: SqlJournal) -> None:

@@ -475,7 +475,8 @@ def test_known_silences_are_lifted_even_if_silences_cannot_be_listed() -> None:
     asked = Asked(around, (alerts(SILENCING),))
     written = asked.open().silences
     around.hides = RemoteError("http-500", "no")
-    assert (asked.lift(*written).leftovers, around.standing_now) == ((), {})
+    said = "it is not known whether more silences of this run are left; they will expire: no"
+    assert (asked.lift(*written).leftovers, around.standing_now) == ((said,), {})
 
 
 # ---------------------------------------------------------------------------------- series that vanish, kinds

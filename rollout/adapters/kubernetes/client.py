@@ -154,7 +154,7 @@ def said(answer: HttpAnswer, path: str) -> RemoteError:
     """The message of the server's Status, if any.
 
     ``not-found`` only for an answer that says that this object does not exist. Every other 404 says nothing about it:
-    it may be of an ingress without a back end, or of a server whose address has another path.
+    it may come from an ingress without a back end, or from a server under another path.
     """
     error = refusal(answer)
     try:

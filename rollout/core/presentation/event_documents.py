@@ -56,7 +56,7 @@ class AnsweredDocument:
 
 @dataclass(frozen=True, slots=True)
 class SilenceSet:
-    """A silence in the alert manager; ``url`` ``""``: the inventory's."""
+    """A silence in the alert manager; ``url`` ``""``: the inventory's. ``identity`` ``""``: it may have been set, and the answer was lost."""
 
     identity: str
     url: str

@@ -41,8 +41,10 @@ def left_silences(steps: Iterable[Step], plan: Plan, now: float) -> tuple[LeftSi
         elif isinstance(event, WaveOpened):
             for silence in event.silences:
                 identity, _, url = silence.partition(" ")
-                until = event.at + lengths.get(url, longest)
-                left[silence] = LeftSilence(identity, url, plan.waves[event.wave].name, until)
+                until, wave = event.at + lengths.get(url, longest), plan.waves[event.wave].name
+                if not identity and any(not each.identity and each.wave == wave for each in left.values()):
+                    continue  # as said of the controller before
+                left.setdefault(silence, LeftSilence(identity, url, wave, until))
     if newest is not None:
         left |= _not_written_down(newest, plan, longest)
     return tuple(each for each in left.values() if each.until > now)

@@ -208,7 +208,7 @@ def _remember(builder: StateBuilder, event: Answered) -> None:
 
 def _wave_opened(builder: StateBuilder, event: WaveOpened) -> None:
     """A silence that was set is recorded even if the wave did not open: it must be lifted."""
-    builder.set(silences=(*builder.state.silences, *event.silences), gate_asked=False)
+    builder.set(silences=tuple(dict.fromkeys((*builder.state.silences, *event.silences))), gate_asked=False)
     if builder.state.phase is not Phase.RUNNING or event.wave != builder.state.wave:
         return
     if event.verdict is Verdict.PASS:  # if the wave had already begun, its first baseline counts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
@@ -48,13 +47,13 @@ class Alerts(Protocol):
         ...
 
     def lift(self, url: str, silence: str, timeout: float) -> None:
-        """End a silence. A silence that has expired or is gone is fine."""
+        """End a silence, and read back that it has ended. A silence that has expired or is gone is fine."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AlertGate(AskedGate):
-    """One gate of a wave. ``timeout`` is seconds for each question, retries included. In the journal each silence is ``ID URL``."""
+    """One gate of a wave. ``timeout`` is seconds for each question, retries included. In the journal each silence is ``ID URL``, or `` URL`` if it may have been set."""
 
     alerts: Alerts
     query: AlertQuery
@@ -86,10 +85,20 @@ class AlertGate(AskedGate):
     def lift(self, silences: Sequence[str]) -> tuple[str, ...]:
         """End silences of the run, also of its other gates. An expired one is fine. One that cannot be ended expires.
 
-        A controller may have died between setting a silence and journaling it. Such a silence is found by its comment.
+        A controller may have died between setting a silence and journaling it, or have got no answer when it set one.
+        Such a silence is found by its comment.
         """
-        left = list(self._lifted(silences))
-        left += self._lifted([found for found in self._forgotten(silences) if found not in silences])
+        left = list(self._lifted([silence for silence in silences if silence.partition(" ")[0]]))
+        for url in dict.fromkeys(silence.partition(" ")[2] for silence in silences):
+            try:
+                found = self.run.answer(partial(self.alerts.standing, url, self._comment()), LIFT_SECONDS)
+            except RemoteError as error:
+                at = f" at {url}" if url else ""
+                left.append(
+                    f"it is not known whether more silences of this run are left{at}; they will expire: {error.message}"
+                )
+            else:
+                left += self._lifted([each for name in found if (each := f"{name} {url}") not in silences])
         return tuple(left)
 
     def _lifted(self, silences: Sequence[str]) -> Iterator[str]:
@@ -99,15 +108,6 @@ class AlertGate(AskedGate):
                 self.run.answer(partial(self.alerts.lift, url, identity), LIFT_SECONDS)
             except RemoteError as error:
                 yield f"silence {identity} could not be ended and will expire: {error.message}"
-
-    def _forgotten(self, known: Sequence[str]) -> list[str]:
-        """Silences of this run that were not journaled. If they cannot be listed, they expire by themselves."""
-        found = []
-        for url in dict.fromkeys(silence.partition(" ")[2] for silence in known):
-            with suppress(RemoteError):
-                standing = partial(self.alerts.standing, url, self._comment())
-                found += [f"{identity} {url}" for identity in self.run.answer(standing, LIFT_SECONDS)]
-        return found
 
     def _comment(self) -> str:
         """The prefix of the comments of all silences of this run."""

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from rollout.adapters.endpoints import HttpBackEnds, HttpEndpoint
-from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, refusal, text
+from rollout.adapters.http import HttpAnswer, decoded, mapping, refusal, text
 from rollout.app.asked_gate import Asker
 from rollout.core.model.ways_in import DoctorCheck, Probe
-from rollout.errors import RemoteError
+from rollout.errors import AwayError, RemoteError
 from rollout.gates.alertmanager.asking import AlertGate, Silence
 from rollout.gates.alertmanager.query import Alert
 
 MOST_BYTES = 32 * 1024 * 1024
+_EXPIRED = "expired"
 _ID = re.compile(r"[A-Za-z0-9-]{1,80}")
 
 
@@ -36,10 +39,7 @@ class Alertmanager:
         asked = [("active", "true"), ("silenced", quiet), ("inhibited", quiet), ("unprocessed", "true")]
         path = "/api/v2/alerts?" + urlencode([*asked, *(("filter", matcher) for matcher in matchers)])
         answer = self._endpoint.ask("GET", url, path, timeout=timeout, most=MOST_BYTES)
-        answered = _expected(answer)
-        if not isinstance(answered, list):  # `null` too: Alertmanager answers `[]` when nothing fires
-            raise RemoteError("bad-answer", "the answer is not a list")
-        return tuple(_alert(entry) for entry in answered)
+        return tuple(_alert(entry) for entry in _listed(answer))
 
     def silence(self, url: str, silence: Silence, timeout: float) -> str:
         begins = datetime.now(UTC)
@@ -60,28 +60,35 @@ class Alertmanager:
         return identity
 
     def standing(self, url: str, comment: str, timeout: float) -> tuple[str, ...]:
-        answer = self._endpoint.ask("GET", url, "/api/v2/silences", timeout=timeout, most=MOST_BYTES)
-        silences = (mapping(entry, "a silence") for entry in listing(_expected(answer), "the answer"))
+        silences = self._silences(url, timeout)
         ours = [each for each in silences if text(each.get("comment"), "a comment").startswith(comment)]
-        ids = [
-            text(each.get("id"), "an id")
-            for each in ours
-            if mapping(each.get("status"), "status").get("state") != "expired"
-        ]
+        ids = [text(each.get("id"), "an id") for each in ours if _state(each) != _EXPIRED]
         return tuple(identity for identity in ids if _ID.fullmatch(identity))
 
     def lift(self, url: str, silence: str, timeout: float) -> None:
-        """End a silence. Alertmanager answers a second end with an error, so after an error the state is read."""
+        """End a silence, and read back that it has ended. Alertmanager answers a second end with an error."""
         path = f"/api/v2/silence/{quote(silence, safe='')}"
         answer = self._endpoint.ask("DELETE", url, path, timeout=timeout, most=MOST_BYTES)
-        if answer.status in (200, 404):
+        if self._has_ended(url, path, silence, timeout):
             return
-        standing = self._endpoint.ask("GET", url, path, timeout=timeout, most=MOST_BYTES)
-        if standing.status == 404:
-            return
-        status = mapping(mapping(_expected(standing), "a silence").get("status"), "status")
-        if status.get("state") != "expired":
+        if answer.status != 200:
             raise refusal(answer)
+        raise AwayError("doubtful", "it was ended, and Alertmanager still has it")
+
+    def _has_ended(self, url: str, path: str, silence: str, timeout: float) -> bool:
+        """Alertmanager answers 404 without a body for a silence that it has removed, as others may: then its list decides."""
+        shown = self._endpoint.ask("GET", url, path, timeout=timeout, most=MOST_BYTES)
+        if shown.status == 404:
+            known = [each for each in self._silences(url, timeout) if each.get("id") == silence]
+            return all(_state(each) == _EXPIRED for each in known)
+        found = mapping(_expected(shown), "a silence")
+        if found.get("id") != silence:
+            raise RemoteError("bad-answer", "the answer is not the silence")
+        return _state(found) == _EXPIRED
+
+    def _silences(self, url: str, timeout: float) -> list[Mapping[str, Any]]:
+        answer = self._endpoint.ask("GET", url, "/api/v2/silences", timeout=timeout, most=MOST_BYTES)
+        return [mapping(entry, "a silence") for entry in _listed(answer)]
 
 
 def connected(back_ends: HttpBackEnds) -> Asker:
@@ -98,6 +105,17 @@ def _expected(answer: HttpAnswer) -> object:
     if answer.status != 200:
         raise refusal(answer)
     return decoded(answer)
+
+
+def _listed(answer: HttpAnswer) -> list[Any]:
+    answered = _expected(answer)
+    if not isinstance(answered, list):  # `null` too: Alertmanager answers `[]` where there is nothing
+        raise RemoteError("bad-answer", "the answer is not a list")
+    return answered
+
+
+def _state(silence: Mapping[str, Any]) -> object:
+    return mapping(silence.get("status"), "status").get("state")
 
 
 def _alert(entry: object) -> Alert:
