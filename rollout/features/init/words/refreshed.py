@@ -218,7 +218,7 @@ class _Work:
     added: dict[int, list[str]] = field(default_factory=dict)
 
     def result(self) -> str:
-        self._remove_empty_sections()
+        self._remove_empty_groups()
         lines = self._lines()
         for line, start, end, new in sorted(self.spans, reverse=True):
             lines[line - 1] = lines[line - 1][:start] + new + lines[line - 1][end:]
@@ -229,14 +229,14 @@ class _Work:
             whole[at - 1] += [f"{line}\n" for line in more]
         return "".join(line for each in whole for line in each)
 
-    def _remove_empty_sections(self) -> None:
-        """A key without a value would be a mistake: its last entry is gone."""
-        for section in (self.root.entries().get(title) for title in ("racks", "zones", "groups")):
-            entries = section.item.entries().values() if section is not None else ()
-            if section is None or not entries or any(entry.line not in self.removed for entry in entries):
-                continue
-            if not any(section.line <= at <= self._end(section) for at in self.added):
-                self.removed.add(section.line)
+    def _remove_empty_groups(self) -> None:
+        """``groups`` without an entry would be a mistake. Racks and zones have each node that stays."""
+        section = self.root.entries().get("groups")
+        entries = section.item.entries().values() if section is not None else ()
+        if section is None or not entries or any(entry.line not in self.removed for entry in entries):
+            return
+        if not any(section.line <= at <= self._end(section) for at in self.added):
+            self.removed.add(section.line)
 
     def _lines(self) -> list[str]:
         return self.text.splitlines(keepends=True)

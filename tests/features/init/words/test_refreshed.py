@@ -62,13 +62,15 @@ def test_without_a_difference_nothing_changes() -> None:
     assert again(FOLDED, *N, *M) == Refreshed(FOLDED, (), (), ())
 
 
-def test_a_section_goes_with_its_last_entry() -> None:
-    """A key without entries would be a mistake, and the refresh was refused for it."""
-    text = "cluster: c\napiServer: v1.33.0\nnodes:\n  n[1-3]: {}\nracks:\n  r1: n3\nzones:\n  z: r1\ngroups:\n  gpu: {nodes: n3}\n"
+def test_groups_go_with_their_last_entry() -> None:
+    """The key without entries would be a mistake, and the refresh was refused for it."""
+    text = "cluster: c\napiServer: v1.33.0\nnodes:\n  n[1-3]: {}\ngroups:\n  gpu: {nodes: n3}\n"
     made = again(text, node("n1"), node("n2"))
     assert made.text == 'cluster: c\napiServer: v1.33.0\nnodes:\n  "n[1-2]": {}\n'
-    kept = again(f"{text}# the end\nsettings: {{maxPods: 60}}\n", node("n1"), node("n2"), node("n4", "r4", zone="z4"))
-    assert 'racks:\n  "r4": "n4"\nzones:\n  "z4": "r4"\n# the end\n' in kept.text
+    kept = again(f"{text}# the end\nsettings: {{maxPods: 60}}\n", node("n1"), node("n4"), new=["n4"]).text
+    assert kept.endswith("# the end\nsettings: {maxPods: 60}\n")
+    assert "gpu" not in kept
+    assert load_inventory(kept, "c.yaml").nodes["n4"].groups == ("new",)
 
 
 def test_a_node_that_went_leaves_its_lines_racks_and_groups() -> None:
