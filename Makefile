@@ -82,7 +82,7 @@ test-counted: compiled ## of test-inside: the tests whose branches are counted
 	@for package in core kubelet gates app features; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 
 test-uncounted: compiled ## of test-inside: the others
-	$(ASIDE) $(BIN)/pytest -q -m '$(INSIDE) and no_cover'
+	$(ASIDE) $(BIN)/pytest -q --uncounted -m '$(INSIDE) and no_cover'
 
 test-outside: compiled image ## the other half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
 	$(BIN)/pytest -q -n 7 --dist loadgroup --no-loadscope-reorder --durations=25 --outside -m '$(OUTSIDE)'

@@ -30,11 +30,10 @@ for _depth in Depth:
     hypothesis.settings.register_profile(_depth.name, deadline=None, print_blob=True, max_examples=_depth.value)
 hypothesis.settings.load_profile(DEPTH.name)
 
-COUNTED = ("core/", "kubelet/", "gates/", "app/", "features/", "cli/", "simulator/test_rehearsal.py")
+COUNTED = ("core/", "kubelet/", "gates/", "app/", "features/", "cli/")
 """The tests by which ``make test-inside`` counts the branches of the first five packages."""
 NOT_COUNTED = frozenset(
     [
-        "features/sequence/test_killed_sequences.py",
         "app/test_stubborn_nodes.py",
         "cli/test_odd_text.py",
         "cli/test_proposed_options.py",
@@ -49,11 +48,12 @@ NOT_COUNTED = frozenset(
         "core/run/test_records.py",
         "core/text/test_json_text.py",
         "core/text/test_name_pattern.py",
+        "features/sequence/test_killed_sequences.py",
         "kubelet/explained/test_references.py",
         "kubelet/node/test_layout.py",
     ]
 )
-"""Of these the ones that take long, and in which nearly no line is reached that no other counted test reaches."""
+"""Of these the ones that take long, and in which nearly no line is reached that no other counted test reaches. One test of a file says so by the mark `no_cover`."""
 QUICK_SECONDS = 0.5
 """CPU seconds of each file in `make quick`, as they were measured in full depth: some tests of a file that takes longer are drawn."""
 PROCESS_EVENTS = frozenset(
@@ -103,6 +103,19 @@ def _says_what_it_needs(file: Path) -> bool:
 
 
 @cache
+def _names_no_cover(file: Path) -> bool:
+    return "mark.no_cover" in file.read_text("utf-8")
+
+
+@cache
+def _is_whole_outside(file: Path) -> bool:
+    """Whether all tests of a file need a process or root: it says so once, for the whole file."""
+    return (
+        re.search(r"^pytestmark = \[?pytest\.mark\.(process|root)\b", file.read_text("utf-8"), re.MULTILINE) is not None
+    )
+
+
+@cache
 def _is_counted(file: Path) -> bool:
     path = str(file.relative_to(Path(__file__).parent)) if file.is_relative_to(Path(__file__).parent) else ""
     return path.startswith(COUNTED) and path not in NOT_COUNTED
@@ -119,15 +132,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--outside", action="store_true", help="read no file that names neither the mark `process` nor `root`"
     )
-    parser.addoption("--counted", action="store_true", help="read only files whose tests are counted")
+    parser.addoption("--counted", action="store_true", help="read only files with tests inside that are counted")
+    parser.addoption("--uncounted", action="store_true", help="read only files with tests inside that are not counted")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Each worker reads all files of tests, which takes 9 s of CPU; three of four have no test for ``make test-outside``."""
+    """To read all files of tests takes 10 s of CPU in each worker: a part of ``make test`` reads those that have a test for it."""
     if collection_path.suffix != ".py":
         return None
-    outside = config.getoption("outside") and not _says_what_it_needs(collection_path)
-    return True if outside or (config.getoption("counted") and not _is_counted(collection_path)) else None
+    if config.getoption("outside") and not _says_what_it_needs(collection_path):
+        return True
+    counted, uncounted = config.getoption("counted"), config.getoption("uncounted")
+    if not (counted or uncounted):
+        return None
+    if _is_whole_outside(collection_path):
+        return True
+    is_counted = _is_counted(collection_path)
+    needless = not is_counted if counted else is_counted and not _names_no_cover(collection_path)
+    return needless or None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -137,7 +159,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Counting branches makes a test up to three times as slow: only these tests are counted, in a process without the others.
+    """Counting branches makes a test up to five times as slow: only these tests are counted, in a process without the others.
 
     To pause the count for a test is not safe in Python 3.11: a thread of an earlier test may just begin to be counted.
     """
@@ -153,6 +175,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     marked = {item.path for item in items if item.get_closest_marker("process") or item.get_closest_marker("root")}
     if unread := [str(path) for path in marked if not _says_what_it_needs(path)]:
         raise pytest.UsageError(f"`make test-outside` would not read these: they take a mark from elsewhere: {unread}")
+    uncounted = {item.path for item in items if item.get_closest_marker("no_cover") and _is_counted(item.path)}
+    if unread := [str(path) for path in uncounted if not _names_no_cover(path)]:
+        raise pytest.UsageError(
+            f"`make test-uncounted` would not read these: they take `no_cover` from elsewhere: {unread}"
+        )
     if DEPTH is Depth.NIGHT or any("::" in word for word in config.args):
         return
     files: dict[str, list[str]] = {}

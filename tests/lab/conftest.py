@@ -14,7 +14,7 @@ from tests.lab.labs import Lab, spec
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with the shared lab run in one worker: it is started once."""
     for item in items:
-        if Path(__file__).parent in item.path.parents and "lab" in getattr(item, "fixturenames", ()):
+        if "lab" in getattr(item, "fixturenames", ()) and Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("lab"))
 
 

@@ -29,8 +29,8 @@ def server() -> Iterator[Server]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with the server need processes, and run in one worker: the server is started once."""
     for item in items:
-        ours = Path(__file__).parent in item.path.parents
-        if ours and ("server" in getattr(item, "fixturenames", ()) or "[postgres" in item.name):
+        served_one = "server" in getattr(item, "fixturenames", ()) or "[postgres" in item.name
+        if served_one and Path(__file__).parent in item.path.parents:  # a path is slow, and these are all tests
             item.add_marker(pytest.mark.process)
             item.add_marker(pytest.mark.xdist_group("postgres"))
 
