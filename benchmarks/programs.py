@@ -45,6 +45,7 @@ def _conversation(folder: Path, asked: Sequence[RemoteCommand]) -> tuple[Node, C
     node = Node.make(folder, "sh")
     node.at("/proc/100/exe").symlink_to(node.bin / "kubelet")
     node.serve("containerd.service", "/usr/bin/containerd")
+    node.control_group()
     frames = [conversation.frame(each.request, f"{at:064d}") for at, each in enumerate(asked) if each.request]
     trace = folder / "trace"
     words = ("strace", "-f", "-o", str(trace), "-e", "trace=execve,clone,clone3,fork,vfork")

@@ -13,7 +13,7 @@ health_is_unread() { # UNIT, after `processes_look`: it was restarted with the d
 }
 
 health_remember() { # UNIT, after `processes_look`: into `h_memory` what its restart must change, or what must stay the same without one; into `h_longest` the longest RestartSec
-  h_memory="$h_memory$1 $u_pid $u_started $u_restarts$NL"
+  h_memory="$h_memory$1 $u_pid $u_started $u_restarts $u_group$NL"
   case " $r_units $r_hangups " in *" $1 "*) ;; *) return ;; esac
   # shellcheck disable=SC2086 # split into the words of a time span
   milliseconds $u_pause
@@ -37,7 +37,7 @@ health_recall() { # MEMORY UNIT: its process as remembered there
   line=${1#*"$NL$2 "}
   # shellcheck disable=SC2086 # split into words
   set -- ${line%%"$NL"*}
-  h_pid=$1 h_started=$2 h_restarts=$3
+  h_pid=$1 h_started=$2 h_restarts=$3 h_group=${4-}
 }
 
 health_ill() { # UNIT TEXT
@@ -99,6 +99,32 @@ health_kubelet_comes_up() { # in the process of `unit`, or as a child of it, int
   done
 }
 
+health_is_born() { # by the kernel, without a question to systemd: the only unit concerned was restarted, and its control group has one process, from after `h_asked_at`.
+  # Into `h_alive`, with the time of its start and without a count of restarts, into `h_kubelet` and `h_born`. False: only systemd can show what there is
+  local base pid other
+  case $h_fresh/$unit in 0/k3s* | 0/rke2-* | 1/*) return 1 ;; esac
+  [ "$h_concerned" = "$unit" ] && [ "$r_units" = "$unit" ] || return 1
+  health_recall "$h_memory" "$unit"
+  [ "$h_pid" != 0 ] && [ "$h_restarts" = 0 ] && [ -n "$h_group" ] || return 1 # so that a restart by systemd shows in the count
+  for base in "$R/sys/fs/cgroup" "$R/sys/fs/cgroup/unified" "$R/sys/fs/cgroup/systemd"; do
+    [ -e "$base$h_group/cgroup.procs" ] && break
+  done
+  { read -r pid && ! read -r other; } 2>/dev/null <"$base$h_group/cgroup.procs" || return 1
+  is_number "$pid" && [ "$pid" != "$h_pid" ] && restarts_started_at "$pid" && [ $((h_started_at + 10)) -ge "$h_asked_at" ] || return 1
+  h_alive="$NL$unit $pid $h_started_at -$NL" h_kubelet=$pid h_born=$h_started_at
+}
+
+health_lives() { restarts_started_at "$h_kubelet" && [ "$h_started_at" = "$h_born" ]; } # what `health_is_born` saw
+
+health_is_borne_out() { # UNIT, after `processes_look_up`: what `health_is_born` saw is its main process, and systemd has not restarted it. Into `h_alive`
+  local pid
+  pid=$h_pid
+  health_lives || return 1
+  health_recall "$h_memory" "$1"
+  [ "$u_pid/$u_restarts/$u_active" = "$pid/0/active" ] && [ "$u_started" != "$h_started" ] || return 1
+  h_pid=$u_pid h_started=$u_started h_restarts=$u_restarts h_alive="$NL$1 $u_pid $u_started $u_restarts$NL"
+}
+
 health_come_up() { # all of `h_concerned`; their processes into `h_alive`, and that of the kubelet into `h_kubelet`
   local name
   h_alive=$NL
@@ -132,7 +158,7 @@ health_stay_up() { # for longer than the longest RestartSec, each in one process
   processes_ask_units ${c_measured:-$h_concerned}
   for name in $h_concerned; do
     health_recall "$h_alive" "$name"
-    processes_look_up "$name" && [ "$u_pid $u_started $u_restarts $u_active" = "$h_pid $h_started $h_restarts active" ] ||
+    processes_look_up "$name" && { [ "$h_restarts" != - ] || health_is_borne_out "$name"; } && [ "$u_pid $u_started $u_restarts $u_active" = "$h_pid $h_started $h_restarts active" ] ||
       health_ill "$name" "systemctl show does not report the same process any more" || return
     ! health_is_unread "$name" || health_ill "$name" "systemd has not read its unit files anew" || return
   done
@@ -180,7 +206,11 @@ health_knows_its_fields() { # the process `pid`, by its log. A log that cannot b
 
 health_is_proven() { # compared with what was remembered before the restart; the reason or the result into `why`
   local pid n_words
-  health_come_up && health_stay_up || return 1
+  if health_is_born; then
+    health_stay_up || { health_lives && health_come_up && health_stay_up; } || return 1 # it lives, and systemd may have another main process
+  else
+    health_come_up && health_stay_up || return 1
+  fi
   health_recall "$h_alive" "$unit"
   pid=$h_kubelet
   health_answers || return 1

@@ -108,7 +108,7 @@ processes_look() { # UNIT: its properties into u_…
 
 processes_look_up() { # UNIT: as look, in the last answer
   local line value
-  u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file='' u_id=$1
+  u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file='' u_group='' u_id=$1
   processes_find_block "$1" || return 1
   IFS=$NL
   for line in $u_block; do
@@ -123,6 +123,7 @@ processes_look_up() { # UNIT: as look, in the last answer
       ExecMainStartTimestampMonotonic=*) u_started=$value ;;
       NeedDaemonReload=*) u_reload=$value ;;
       UnitFileState=*) u_file=$value ;;
+      ControlGroup=*) u_group=$value ;;
       Id=*) u_id=$value ;;
     esac
   done

@@ -29,8 +29,10 @@ restarts_running() { # at boot the units start after us; one that runs already r
   done
 }
 
-restarts_units() { # in order, after the SIGHUPs; `why`, if one fails
+restarts_units() { # in order, after the SIGHUPs; `why`, if one fails. Since when, into `h_asked_at`
   local name
+  clock
+  h_asked_at=$now
   for name in $r_hangups; do
     restarts_hang_up "$name" || { tell_end $? && why="systemctl kill --signal=HUP $name $w_ended" && return 1; }
   done
@@ -51,6 +53,8 @@ restarts_again() { # with the old files: every unit, even if others fail; those 
   for name in $r_units; do
     restarts_surely "$name" || say "say restart-failed systemctl restart $name $w_ended"
   done
+  h_asked_at=$h_given_at
+  ! health_is_born || return 0
   # shellcheck disable=SC2086 # a list of units
   processes_ask_units $r_units
   h_fresh=1

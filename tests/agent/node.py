@@ -167,6 +167,14 @@ class Node:
         (process / "fd").mkdir()
         (process / "fd/3").symlink_to("socket:[4242]")
 
+    def control_group(self, *processes: int, base: str = "") -> Path:
+        """The kubelet's control group, with these processes: of v2, of v1 (``systemd``) or of both (``unified``)."""
+        self.write(
+            f"/sys/fs/cgroup/{base}/system.slice/kubelet.service/cgroup.procs",
+            "".join(f"{process}\n" for process in processes or (100,)).encode(),
+        )
+        return self.at(f"/sys/fs/cgroup/{base}/system.slice/kubelet.service/cgroup.procs")
+
     def serve(self, unit: str, *words: str, pid: int = 300) -> None:
         """A container runtime's unit, running, and its process with this command line."""
         self.write(f"/usr/lib/systemd/system/{unit}", b"")

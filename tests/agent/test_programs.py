@@ -19,8 +19,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)"),
 ]
 
-MOST = 74
-MOST_FORKS = 74
+MOST = 72
+MOST_FORKS = 73
 """For three files, one of them new in a new folder, a reload and a restart: a conversation with apply, confirm and cleanup."""
 
 

@@ -8,6 +8,7 @@ SEEDS = "tests/simulator/test_seeds.py::test_drawn_seeds_keep_every_law"
 CHAOS = "tests/chaos/test_a_few_runs.py"
 REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"
+CONTROL_GROUP = "tests/agent/test_control_group.py"
 LOST = "tests/agent/test_lost_writes.py"
 SECOND = "tests/agent/test_second_chances.py"
 PROOF = "tests/core/presentation/test_proof.py"
@@ -1084,6 +1085,32 @@ MUTANTS = (
         """      *) exact=${2%:*} ;;\n    esac\n  done\n  unset IFS\n  # a request""",
         "a user of a node decides that its kubelet is healthy",
         ("tests/agent/test_health_port.py::test_a_user_who_listens_before_the_kubelet_does_is_not_the_kubelet",),
+    ),
+    Mutant(
+        "another-process-is-the-kubelet",
+        "rollout/agent/health.sh",
+        "    health_stay_up || { health_lives && health_come_up",
+        "    health_stay_up || { health_come_up",
+        "a kubelet that ended while it was watched counts as healthy",
+        (f"{CONTROL_GROUP}::test_a_kubelet_that_others_restarted_meanwhile_did_not_keep_its_process",),
+    ),
+    Mutant(
+        "the-group-decides-alone",
+        "rollout/agent/health.sh",
+        """  [ "$u_pid/$u_restarts/$u_active" = "$pid/0/active" ] && """,
+        "  ",
+        "a kubelet that systemd has restarted counts as healthy",
+        (f"{CONTROL_GROUP}::test_a_kubelet_that_systemd_has_restarted_since_is_reverted",),
+    ),
+    Mutant(
+        "the-group-of-before",
+        "rollout/agent/health.sh",
+        """ && restarts_started_at "$pid" && [ $((h_started_at + 10)) -ge "$h_asked_at" ] || return 1
+  h_alive=""",
+        """ && restarts_started_at "$pid" || return 1
+  h_alive=""",
+        "a process from before the restart counts as a restarted kubelet",
+        (f"{CONTROL_GROUP}::test_where_the_group_does_not_show_one_new_process_systemd_is_asked",),
     ),
     Mutant(
         "any-source-is-codec.go",
