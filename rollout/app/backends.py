@@ -22,7 +22,7 @@ class NoCluster:
     def nodes(self) -> tuple[LiveNode, ...]:
         _absent()
 
-    def look(self, node: str, timeout: float) -> Sight:  # noqa: ARG002 - the port's signature, as below
+    def look(self, node: str, timeout: float, newer_than: int | None = None) -> Sight:  # noqa: ARG002 - the port's signature, as below
         _absent()
 
     def configz(self, node: str, timeout: float) -> Mapping[str, Any]:  # noqa: ARG002

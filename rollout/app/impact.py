@@ -121,7 +121,7 @@ class Foresight:
 
     def _harms(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Harm, ...]:
         after = proposal.values[1] if proposal.values is not None else None
-        pods = self.pods.get(node.name, ()) if self.around.pods is not None else None
+        pods = self._placed(node)
         return harms(NodeAtWork(snapshot, proposal.change, after, self.live.get(node.name), pods))
 
     def for_its_pods(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain | None:
@@ -233,7 +233,9 @@ class Foresight:
         return (*lacking, *(Need(by[0], NeedVerdict.REFUSED, f"more {name} is {_RESERVED}") for name in over))
 
     def _placed(self, node: Node) -> Sequence[PlacedPod] | None:
-        return self.pods.get(node.name, ()) if self.around.pods is not None else None
+        """Its pods; ``None``: not known. The API server may have no Node of this name."""
+        known = self.around.pods is not None and node.name in self.live
+        return self.pods.get(node.name, ()) if known else None
 
     def _lost(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:
         if node.name not in self._judged:

@@ -28,6 +28,7 @@ from rollout.errors import AwayError, RemoteError
 from rollout.kubelet.node.served import shown_as_planned
 from rollout.kubelet.node_baseline import (
     STATUS_EVERY,
+    Baseline,
     BaselineError,
     SeenQuery,
     Since,
@@ -35,6 +36,7 @@ from rollout.kubelet.node_baseline import (
     is_renewal,
     pods_started,
     read_baseline,
+    short,
 )
 
 # The configuration that a node's kubelet shows through the API server, if that can be read.
@@ -111,6 +113,9 @@ class _Watched:
     lease: Lease | None
     renewed: bool = False
     ready_since: str = ""  # of the newest reading after the time that a restart needs; "": none yet
+    deleted: frozenset[str] = (
+        frozenset()
+    )  # the pods that were seen while they were deleted, by the beginning of their uid
 
 
 @dataclass(slots=True)
@@ -186,9 +191,10 @@ class NodeGates:
     def _api_gates(self) -> Sequence[tuple[Gate, SeenQuery]]:
         return [(gate, query) for gate in self.plan.gates if isinstance(query := gate.asks, SeenQuery)]
 
-    def _look(self, node: str) -> Sight:
+    def _look(self, node: str, newer_than: int | None = None) -> Sight:
         timeout = max(gate.timeout for gate, _ in self._api_gates())
-        return patiently(partial(self.backends.cluster.look, node), timeout, self.clock.now, self.backends.wait)
+        look = partial(self.backends.cluster.look, node, newer_than=newer_than)
+        return patiently(look, timeout, self.clock.now, self.backends.wait)
 
     def _look_until_ready(self, node: str) -> Sight:
         """After a restart of our own, such as a rehearsal's, a Node may be NotReady for one status update."""
@@ -202,17 +208,17 @@ class NodeGates:
         gates = self._api_gates()
         if not gates:
             return []
+        baseline, newest = _known_baseline(ask.baseline), self.newest_at.get(ask.node, 0)
+        newest = max(newest, baseline.at) if baseline is not None else newest
         try:
-            sight = self._look(ask.node)
+            sight = self._look(ask.node, newest)
         except RemoteError as error:
             why = f"the request to the API server failed: {error}"
             return [Reading(gate.name, Verdict.UNKNOWN, why) for gate, _ in gates]
-        try:
-            baseline = read_baseline(ask.baseline)
-        except BaselineError:
+        if baseline is None:
             why = "there is no baseline from before the change to compare with"
             return [Reading(gate.name, Verdict.UNKNOWN, why) for gate, _ in gates]
-        if sight.pods_at and sight.pods_at < max(baseline.at, self.newest_at.get(ask.node, 0)):
+        if sight.pods_at and sight.pods_at < newest:
             why = "the API server returned older pods than before: its cache is behind"
             return [Reading(gate.name, Verdict.UNKNOWN, why) for gate, _ in gates]
         self.newest_at[ask.node] = sight.pods_at
@@ -230,12 +236,20 @@ class NodeGates:
             known = replace(known, renewed=True)
         if known.lease is None:
             known = replace(known, lease=sight.lease)
-        since = Since(known.lease, known.renewed, now - known.at, change.settle)
+        known = replace(known, deleted=known.deleted | {short(pod.uid) for pod in sight.pods if pod.deleting})
+        since = Since(known.lease, known.renewed, now - known.at, change.settle, deleted=known.deleted)
         if sight.node.ready == "True" and since.seconds > since.window:
             since = replace(since, flapped=_flapped(known.ready_since, sight.node.ready_since))
             known = replace(known, ready_since=sight.node.ready_since)
         self.watched[ask.node] = known
         return since
+
+
+def _known_baseline(written: str) -> Baseline | None:
+    try:
+        return read_baseline(written)
+    except BaselineError:
+        return None
 
 
 def _flapped(then: str, now: str) -> str:

@@ -138,8 +138,11 @@ class Cluster(Protocol):
         """Every Node, in the API's order."""
         ...
 
-    def look(self, node: str, timeout: float) -> Sight:
-        """One node, its lease and its pods, in at most ``timeout`` seconds."""
+    def look(self, node: str, timeout: float, newer_than: int | None = None) -> Sight:
+        """One node, its lease and its pods, in at most ``timeout`` seconds.
+
+        ``newer_than``: the version of an earlier list of its pods. If the API server's cache has none that is newer, its store is asked.
+        """
         ...
 
     def configz(self, node: str, timeout: float) -> Mapping[str, Any]:

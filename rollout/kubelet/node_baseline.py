@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +26,8 @@ from rollout.core.text import json_text
 # the beginning of its id and its restart count. ``!`` marks a container that was unstable then (waiting, ended, or
 # restarted within ten minutes): its later restarts do not count. ``~`` marks a container that could not pull its
 # image then. ``pressures``: the conditions of pressure that were True, and ``devices``:
-# the capacity and the allocatable of each extended resource, as in {"nvidia.com/gpu": ["8", "8"]}. Versions without them pass them over.
+# the capacity and the allocatable of each extended resource, as in {"nvidia.com/gpu": ["8", "8"]}. ``replaced``: the names of
+# the pods with a controller that deletes a rejected pod at once. Versions without them pass them over.
 
 
 VERSION = 1
@@ -39,6 +41,10 @@ PULL_FAILURES = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavaila
 
 ENDED = frozenset({"Failed", "Succeeded"})
 """Phases of pods that have ended."""
+
+DELETING = frozenset({"DaemonSet", "StatefulSet"})
+"""Controllers that delete a failed pod of theirs at once, to make another one (pkg/controller/daemon/daemon_controller.go and
+pkg/controller/statefulset/stateful_set_control.go). A ReplicaSet and a Job leave it: what they lack was deleted by others."""
 
 STARTED = frozenset({"Running", "Succeeded"})
 """Phases of pods that certainly started. A pod can be Failed because the kubelet rejected it."""
@@ -63,7 +69,8 @@ class Baseline:
     """``lease`` is its renewal time by the node's own clock. Pods by the start of their uid; ``ended``: over by then.
 
     ``at`` is the resourceVersion of that list of pods (0: not known). ``pressures`` and ``devices``, the capacity and the allocatable
-    of each extended resource, are ``None`` in a baseline of an older version of rollout.
+    of each extended resource, are ``None`` in a baseline of an older version of rollout. ``replaced``: the names of pods
+    that their controller deletes when a kubelet has rejected them, and that were not being deleted then.
     """
 
     lease: str
@@ -72,6 +79,7 @@ class Baseline:
     at: int = 0
     pressures: frozenset[str] | None = None
     devices: Mapping[str, tuple[str, str]] | None = None
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
     def knew(self, pod: Pod) -> Mapping[str, Then] | None:
         """The pod's containers before the change; ``None``: the pod did not exist, or had ended."""
@@ -86,6 +94,7 @@ def baseline_of(sight: Sight) -> str:
     """The baseline as it is stored."""
     lease = sight.lease.renewed if sight.lease else ""
     going = [pod for pod in sight.pods if pod.phase not in ENDED]
+    replaced = {short(pod.uid): pod.name for pod in going if pod.controller in DELETING and not pod.deleting}
     baseline = {
         "v": VERSION,
         "lease": lease,
@@ -94,6 +103,7 @@ def baseline_of(sight: Sight) -> str:
         "pods": {short(pod.uid): [_entry(container, lease) for container in pod.containers] for pod in going},
         "pressures": sorted(sight.node.pressures),
         "devices": extended(sight.node),
+        **({"replaced": replaced} if replaced else {}),
     }
     return json.dumps(baseline, separators=(",", ":"), sort_keys=True)
 
@@ -113,6 +123,7 @@ def read_baseline(text: str) -> Baseline:
             int(baseline.get("at", 0)),
             None if pressures is None else frozenset(map(str, pressures)),
             _devices(baseline.get("devices")),
+            {str(uid): str(name) for uid, name in baseline.get("replaced", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as exc:
         raise BaselineError(str(exc)) from None
@@ -176,6 +187,7 @@ class Since:
     """Kept since the restart: the first lease seen, whether a newer one was seen, and the seconds of watching.
 
     ``flapped``: that the Node was not Ready between this reading and one before, after the time that a restart needs; ``""``: that was not seen.
+    ``deleted``: the pods that a reading showed while they were deleted, by the start of their uid.
     """
 
     lease: Lease | None
@@ -183,6 +195,7 @@ class Since:
     seconds: float
     settle: float
     flapped: str = ""
+    deleted: frozenset[str] = frozenset()
 
     @property
     def window(self) -> float:
@@ -201,8 +214,17 @@ def is_renewal(known: Lease, now: Lease) -> bool:
 
 
 def pods_started(sight: Sight, baseline: Baseline) -> int:
-    """The pods that are new since the baseline and had all their containers created. Pods that are gone again do not count."""
-    return sum(pod.phase in STARTED and baseline.knew(pod) is None and not baseline.over(pod) for pod in sight.pods)
+    """The pods that are new since the baseline and had all their containers created since. Pods that are gone again do not count.
+
+    Nor does a pod that was there before and that a lagging baseline lacks: by the node's own clock its containers are older.
+    """
+    new = (pod for pod in sight.pods if baseline.knew(pod) is None and not baseline.over(pod))
+    return sum(pod.phase in STARTED and _began_after(baseline, pod) for pod in new)
+
+
+def _began_after(baseline: Baseline, pod: Pod) -> bool:
+    apart = [seconds_between(baseline.lease, container.since) for container in pod.containers]
+    return bool(apart) and all(seconds is not None and seconds > 0 for seconds in apart)
 
 
 class SeenQuery(GateQuery):

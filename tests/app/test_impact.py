@@ -195,6 +195,18 @@ def test_a_node_with_devices_is_asked_again_before_its_change() -> None:
     assert [each.less_room is not None for each in made.nodes.values()] == [True, False, False, False]
 
 
+@pytest.mark.parametrize("listed", [len(NAMES), 2])
+def test_the_pods_of_a_node_that_the_api_server_does_not_have_are_not_known(listed: int) -> None:
+    seen = around(version="1.34.2")
+    assert seen.live is not None
+    made = plan(
+        replace(seen, live=seen.live[:listed]), version="1.34.2",
+        userNamespaces={"idsPerPod": 131072}, featureGates={"UserNamespacesSupport": True},
+    )  # fmt: skip
+    unknown = [each.nodes for each in made.consequences if "user namespaces is not known" in str(each)]
+    assert [name for names in unknown for name in names] == list(NAMES[listed:])
+
+
 def test_what_was_not_checked_is_reported() -> None:
     made = plan(Around())
     said = {each.reference: each.text for each in made.remarks}

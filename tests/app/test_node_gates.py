@@ -44,9 +44,11 @@ class Api(NoCluster):
 
     shows: list[Sight | RemoteError]
     looks: int = 0
+    newer_than: list[int | None] = field(default_factory=list)
 
-    def look(self, node: str, timeout: float) -> Sight:
+    def look(self, node: str, timeout: float, newer_than: int | None = None) -> Sight:
         self.looks += 1
+        self.newer_than.append(newer_than)
         shown = self.shows.pop(0) if len(self.shows) > 1 else self.shows[0]
         if isinstance(shown, RemoteError):
             raise shown
@@ -160,6 +162,24 @@ def test_without_a_baseline_nothing_passes(written: str) -> None:
     assert (trigger, "no baseline" in evidence) == (UNKNOWN, True)
 
 
+def test_the_gates_ask_for_a_newer_list_of_pods_than_the_last_one() -> None:
+    made = asked(SEEN, RENEWED, replace(RENEWED, pods_at=15)).before()
+    made.now()
+    made.now()
+    assert made.api.newer_than == [None, 10, 11]
+
+
+def test_a_pod_that_was_seen_while_it_was_deleted_may_be_gone_at_the_next_reading() -> None:
+    agent = replace(WEB, uid="u7", name="kube-system/agent", controller="DaemonSet")
+    seen = replace(RENEWED, pods=(WEB, agent))
+    leaving, gone = replace(seen, pods=(WEB, replace(agent, deleting=True))), replace(seen, pods=(WEB,))
+    late = replace(gone, lease=Lease("3", "2026-11-20T12:00:20Z"))
+    made = asked(replace(seen, lease=SEEN.lease), leaving, late).before()
+    assert [made.now()[0], made.now()[0]] == [UNKNOWN, PASSED]
+    unseen = asked(replace(seen, lease=SEEN.lease), gone, late).before()
+    assert [unseen.now()[0], unseen.now()[0]] == [UNKNOWN, UNKNOWN]
+
+
 def test_an_outdated_list_of_pods_never_passes() -> None:
     """An API server's cache may be outdated: the failure that the gate looks for may not be visible yet."""
     made = asked(SEEN, replace(RENEWED, pods_at=9), RENEWED, replace(RENEWED, pods_at=10)).before()
@@ -190,12 +210,34 @@ def test_a_node_that_is_not_ready_fails_only_after_its_window() -> None:
     assert made.now()[0] is FAILED
 
 
+def started(*since: str) -> Pod:
+    containers = (Container(f"app{n}", "docker://bbbb", 0, "running", since=at) for n, at in enumerate(since))
+    return replace(WEB, uid="b", containers=tuple(containers))
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        started("2026-11-20T08:00:00Z"),
+        started("2026-11-20T08:00:00Z", "2026-11-20T12:00:05Z"),
+        started(""),
+        started(),
+    ],
+    ids=["older", "one of its containers is older", "not known", "no container"],
+)
+def test_a_pod_that_a_lagging_baseline_lacks_is_no_pod_start(pod: Pod) -> None:
+    made = asked(replace(SEEN, pods=()), replace(RENEWED, pods=(pod,))).before()
+    made.now()
+    assert made.gates.started == {"n1": 0}
+
+
 def test_only_pods_that_are_new_and_certainly_started_count_as_pod_starts() -> None:
     """What was there, was over, waits for its images, or was rejected, is no pod start."""
     over = replace(WEB, uid="aaaa", phase="Succeeded")
     before = replace(SEEN, pods=(WEB, over))
     new = [
-        replace(WEB, uid=f"b{n}", phase=phase) for n, phase in enumerate(("Running", "Succeeded", "Pending", "Failed"))
+        replace(started("2026-11-20T12:00:05Z"), uid=f"b{n}", phase=phase)
+        for n, phase in enumerate(("Running", "Succeeded", "Pending", "Failed"))
     ]
     made = asked(before, replace(before, pods=(WEB, over, *new)), AWAY).before()
     made.now()

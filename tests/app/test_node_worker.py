@@ -244,7 +244,7 @@ class Api:
     def __init__(self, ready: str) -> None:
         self.ready = ready
 
-    def look(self, node: str, timeout: float) -> Sight:
+    def look(self, node: str, timeout: float, newer_than: int | None = None) -> Sight:
         if not self.ready:
             raise RemoteError("not-reached", "Connection refused")
         return Sight(

@@ -65,8 +65,9 @@ class KubernetesCluster:
     def _pods_of(self, node: str, until: float) -> list[Any]:
         return items(self._pod_list(node, until))
 
-    def _pod_list(self, node: str, until: float) -> Mapping[str, Any]:
-        query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
+    def _pod_list(self, node: str, until: float, *, stored: bool = False) -> Mapping[str, Any]:
+        cached = {} if stored else {"resourceVersion": "0"}
+        query = urlencode({"fieldSelector": f"spec.nodeName={node}", **cached})
         return whole_list(self._client.get(f"/api/v1/pods?{query}", _left(until)), f"the pods of {node}")
 
     def events(self, pod: str) -> Iterator[Any]:
@@ -125,17 +126,17 @@ class KubernetesCluster:
         path = f"/api/v1/nodes/{quote(node, safe='')}/proxy/metrics"
         return pull_counter(self._client.page(path, timeout, MOST_METRICS))
 
-    def look(self, node: str, timeout: float) -> Sight:
+    def look(self, node: str, timeout: float, newer_than: int | None = None) -> Sight:
         """Pods come from the server's cache (resourceVersion 0, as a kubelet asks): for one node's pods from the store,
-        the server reads every pod.
+        the server reads every pod. A cache that no pod of the cluster has changed since may also be one that hangs: then the store is read.
         """
         until = time.monotonic() + timeout
         name = quote(node, safe="")
         document = self._node(node, until)
         listed = self._pod_list(node, until)
-        pods = tuple(map(pod, items(listed)))
-        version = text(mapping(listed.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
-        return Sight(document, self._lease(name, until), pods, int(version) if version.isdecimal() else 0)
+        if newer_than is not None and _version(listed) <= newer_than:
+            listed = self._pod_list(node, until, stored=True)
+        return Sight(document, self._lease(name, until), tuple(map(pod, items(listed))), _version(listed))
 
     def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:
         """The Node, then its pods, from the server's cache as above."""
@@ -211,6 +212,12 @@ def whole_list(answer: object, what: str) -> Mapping[str, Any]:
     if mapping(listed.get("metadata"), "metadata").get("continue"):
         raise RemoteError("bad-answer", f"the list of {what} is incomplete")
     return listed
+
+
+def _version(listed: Mapping[str, Any]) -> int:
+    """The list's resourceVersion; 0 if it is not a number."""
+    version = text(mapping(listed.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
+    return int(version) if version.isdecimal() else 0
 
 
 def _left(until: float, now: Callable[[], float] = time.monotonic) -> float:

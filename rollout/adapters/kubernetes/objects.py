@@ -102,7 +102,14 @@ def pod(document: object) -> Pod:
         forever=spec.get("restartPolicy", "Always") == "Always",
         containers=tuple(_containers(status)),
         devices=tuple(dict.fromkeys(_devices(spec))),
+        controller=controller(meta),
     )
+
+
+def controller(meta: Json) -> str:
+    """The kind of the controller that makes such pods anew; ``""``: none."""
+    owners = [mapping(entry, "an owner") for entry in listing(meta.get("ownerReferences"), "ownerReferences")]
+    return next((text(owner.get("kind"), "kind") for owner in owners if owner.get("controller") is True), "")
 
 
 def _devices(spec: Json) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.adapters.http import listing, mapping, pairs, text
+from rollout.adapters.kubernetes.objects import controller
 from rollout.core.model.pods import (
     ContainerEnd,
     ContainerRequest,
@@ -37,20 +38,18 @@ def leaving_pod(document: object) -> LeavingPod:
     pod = mapping(document, "a Pod")
     meta, spec = mapping(pod.get("metadata"), "metadata"), mapping(pod.get("spec"), "spec")
     deleted = text(meta.get("deletionTimestamp"), "deletionTimestamp")
-    # The kind of the controller that recreates the pod; ``""``: none.
-    owners = [mapping(entry, "an owner") for entry in listing(meta.get("ownerReferences"), "ownerReferences")]
-    controller = next((text(owner.get("kind"), "kind") for owner in owners if owner.get("controller") is True), "")
+    kind = controller(meta)
     return LeavingPod(
         uid=_given(meta, "uid"),
         name=f"{_given(meta, 'namespace')}/{_given(meta, 'name')}",
         grace=_number(spec, "terminationGracePeriodSeconds", DEFAULT_GRACE),
         deletion_grace=_number(meta, "deletionGracePeriodSeconds", 0) if deleted else None,
         deleted=deleted,
-        stays="static" if static(meta) else "daemon-set" if controller == "DaemonSet" else "over" if over(pod) else "",
+        stays="static" if static(meta) else "daemon-set" if kind == "DaemonSet" else "over" if over(pod) else "",
         local=any(
             mapping(entry, "a volume").get("emptyDir") is not None for entry in listing(spec.get("volumes"), "volumes")
         ),
-        controlled=bool(controller),
+        controlled=bool(kind),
         held_by=tuple(text(entry, "a finalizer") for entry in listing(meta.get("finalizers"), "finalizers")),
         containers=tuple(_endings(spec)),
     )

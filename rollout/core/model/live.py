@@ -68,6 +68,7 @@ class Pod:
     """A pod on a node. ``deleting``: its deletion was requested; ``forever``: its restartPolicy is Always.
 
     ``devices``: the extended resources of its containers, such as ``nvidia.com/gpu``, and its resource claims.
+    ``controller``: the kind of what makes such pods anew (``""``: nothing).
     """
 
     uid: str
@@ -79,6 +80,7 @@ class Pod:
     forever: bool = True
     containers: tuple[Container, ...] = ()
     devices: tuple[str, ...] = ()
+    controller: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class ApiCheck(SeenQuery):
             case "devicesKept":
                 return _devices_kept(sight, baseline, since)
             case "containersKept":
-                return _containers_kept(sight, baseline)
+                return _containers_kept(sight, baseline, since)
             case "imagePulls":
                 return _image_pulls(sight, baseline)
             case _ as never:
@@ -168,9 +168,21 @@ def _pods_kept(sight: Sight, baseline: Baseline, since: Since) -> Judged:
         return Verdict.FAIL, "; ".join([*found, *([pressure] if pressure else [])])
     if pressure and not is_late:
         return Verdict.UNKNOWN, f"{pressure}, and no pod is evicted yet"
+    if not is_late and (gone := _gone(sight, baseline, since)):
+        return Verdict.UNKNOWN, gone
     kept = sum(baseline.knew(pod) is not None for pod in sight.pods)
-    said = f"{counted(kept, 'pod')} of {len(baseline.pods)} still there, none rejected or evicted"
+    said = f"{counted(kept, 'pod')} of {len(baseline.pods)} still there, none of them rejected or evicted"
     return Verdict.PASS, f"{said}; {' and '.join(new)} later than {OURS:g} s after the change" if new else said
+
+
+def _gone(sight: Sight, baseline: Baseline, since: Since) -> str:
+    """The pods that are gone without a reading that showed their deletion, where rejected ones are deleted at once; ``""``: none."""
+    there = {short(pod.uid) for pod in sight.pods} | since.deleted
+    gone = [name for uid, name in sorted(baseline.replaced.items()) if uid not in there]
+    if not gone:
+        return ""
+    named = f"{', '.join(printable(name, 120) for name in gone[:SHOWN])}{f' and {len(gone) - SHOWN} more' if len(gone) > SHOWN else ''}"
+    return f"{counted(len(gone), 'pod')} gone, and not seen why: {named}; a DaemonSet or a StatefulSet deletes a rejected pod at once"
 
 
 def _is_late(sight: Sight, baseline: Baseline, since: Since) -> bool:
@@ -244,10 +256,12 @@ def _ended(pod: Pod, baseline: Baseline) -> str:
     return f"{pod.name} {pod.phase} ({pod.reason or 'no reason'}: {printable(pod.message, 120) or 'no message'})"
 
 
-def _containers_kept(sight: Sight, baseline: Baseline) -> Judged:
+def _containers_kept(sight: Sight, baseline: Baseline, since: Since) -> Judged:
     restarted = _restarted(sight.pods, baseline)
     if restarted:
         return Verdict.FAIL, _listed(restarted, "container", "restarted")
+    if not _is_late(sight, baseline, since) and (gone := _gone(sight, baseline, since)):
+        return Verdict.UNKNOWN, gone
     watched = [then for _, _, then in _watched(sight.pods, baseline)]
     steady = sum(then.steady for then in watched)
     unsteady = len(watched) - steady

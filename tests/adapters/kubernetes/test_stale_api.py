@@ -51,6 +51,8 @@ class Api:
     lease_at: int = 100
     pods_at: str = "90"
     pods: list[Any] = field(default_factory=lambda: [POD])
+    stored: list[Any] | None = None  # the store's, where its cache hangs (``None``: the same)
+    asked_store: int = 0
     more: str = ""  # the list of pods continues on another page
     no_list: bool = False  # 200 with something else in the place of the list of pods
     hung: frozenset[str] = frozenset()
@@ -68,6 +70,11 @@ class Api:
             return Reply(403)
         if self.body is not None or self.status != 200:
             return Reply(self.status, self.body or b"")
+        if path.path == "/api/v1/pods" and "resourceVersion=0" not in path.query:
+            self.asked_store += 1
+            if self.stored is not None:
+                listed = {"metadata": {"resourceVersion": "9000"}, "items": self.stored}
+                return Reply(body=json.dumps(listed).encode())
         return Reply(body=json.dumps(self._document(path.path, name)).encode())
 
     def _document(self, path: str, name: str) -> dict[str, Any]:
@@ -194,10 +201,25 @@ def test_pods_of_a_cache_that_is_behind_the_baseline_pass_no_gate(
     assert gate.now()[0] is UNKNOWN, "newer than the baseline, older than the last reading"
 
 
-def test_a_version_that_is_not_a_number_is_not_compared(api: Api, cluster: KubernetesCluster) -> None:
+@pytest.mark.parametrize("version", ["90", "80", "opaque", ""])
+def test_a_cache_without_a_newer_list_than_the_baselines_is_not_believed(
+    api: Api, cluster: KubernetesCluster, version: str
+) -> None:
+    """It hangs, and goes on to show the pods as they were before the change."""
     gate = Asked("podsKept", "n1", cluster).before()
-    api.pods_at = "opaque"
+    rejected = {**POD, "status": {"phase": "Failed", "reason": "OutOfpods", "message": "Node didn't have enough"}}
+    api.pods_at, api.stored = version, [rejected]
+    verdict, said = gate.now()
+    assert (verdict, "shop/web Failed (OutOfpods" in said) == (FAILED, True), said
+
+
+def test_a_cache_that_goes_on_is_believed_and_one_that_stops_is_not(api: Api, cluster: KubernetesCluster) -> None:
+    gate = Asked("podsKept", "n1", cluster).before()
+    api.pods_at = "95"
     assert gate.now()[0] is PASSED
+    assert api.asked_store == 0, "for one node's pods from the store, the server reads every pod"
+    assert gate.now()[0] is PASSED
+    assert api.asked_store == 1
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class Api(NoCluster):
     sick: set[str] = field(default_factory=set)
     renewals: int = 0
 
-    def look(self, node: str, timeout: float) -> Sight:
+    def look(self, node: str, timeout: float, newer_than: int | None = None) -> Sight:
         self.renewals += 1
         ready = "False" if node in self.sick else "True"
         return Sight(replace(NODE, name=node, ready=ready), Lease(str(self.renewals), "2026-11-20T19:00:00Z"), ())

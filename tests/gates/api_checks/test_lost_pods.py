@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from rollout.core.model.live import Container, Lease, LiveNode, Pod, Sight
 from rollout.core.model.verdict import Judged, Verdict
-from rollout.gates.api_checks.query import ApiCheck
+from rollout.gates.api_checks.query import ApiCheck, ApiKind
 from rollout.kubelet.node_baseline import Since, baseline_of, read_baseline
 
 NODE = LiveNode(
@@ -20,13 +21,19 @@ EVICTED = replace(WEB, phase="Failed", reason="Evicted", message=LOW, containers
 BEFORE = Sight(NODE, None, (WEB,))
 
 
-def judged(now: Sight, before: Sight = BEFORE, seconds: float = 30.0) -> Judged:
-    since = Since(None, renewed=True, seconds=seconds, settle=0.0)
-    return ApiCheck("podsKept").judge(now, read_baseline(baseline_of(before)), since)
+def judged(
+    now: Sight,
+    before: Sight = BEFORE,
+    seconds: float = 30.0,
+    kind: ApiKind = "podsKept",
+    deleted: frozenset[str] = frozenset(),
+) -> Judged:
+    since = Since(None, renewed=True, seconds=seconds, settle=0.0, deleted=deleted)
+    return ApiCheck(kind).judge(now, read_baseline(baseline_of(before)), since)
 
 
 def test_pods_that_stay_pass() -> None:
-    assert judged(BEFORE) == (Verdict.PASS, "1 pod of 1 still there, none rejected or evicted")
+    assert judged(BEFORE) == (Verdict.PASS, "1 pod of 1 still there, none of them rejected or evicted")
 
 
 def test_an_evicted_pod_is_a_failure() -> None:
@@ -114,3 +121,41 @@ def test_a_baseline_of_an_older_version_knows_no_pressure() -> None:
         Verdict.UNKNOWN,
         "the devices before the change are not known",
     )
+
+
+AGENT = replace(WEB, uid="uid-7", name="kube-system/agent-x", controller="DaemonSet")
+WITH_AGENT = replace(BEFORE, pods=(WEB, AGENT))
+GONE = "a DaemonSet or a StatefulSet deletes a rejected pod at once"
+
+
+@pytest.mark.parametrize("kind", ["podsKept", "containersKept"])
+@pytest.mark.parametrize("controller", ["DaemonSet", "StatefulSet"])
+def test_a_pod_that_vanished_unseen_may_have_been_rejected(kind: ApiKind, controller: str) -> None:
+    before = replace(BEFORE, pods=(WEB, replace(AGENT, controller=controller)))
+    said = f"1 pod gone, and not seen why: kube-system/agent-x; {GONE}"
+    assert judged(BEFORE, before, kind=kind) == (Verdict.UNKNOWN, said)
+
+
+def test_a_pod_that_was_seen_while_it_was_deleted_is_nobodys_fault() -> None:
+    assert judged(BEFORE, WITH_AGENT, deleted=frozenset({"uid7"}))[0] is Verdict.PASS
+    leaving = replace(BEFORE, pods=(WEB, replace(AGENT, deleting=True)))
+    assert judged(leaving, WITH_AGENT)[0] is Verdict.PASS
+    assert judged(BEFORE, leaving)[0] is Verdict.PASS, "it was being deleted before the change"
+
+
+@pytest.mark.parametrize("controller", ["", "Job", "ReplicaSet"])
+def test_a_pod_that_stays_when_it_was_rejected_has_been_deleted_by_others(controller: str) -> None:
+    before = replace(BEFORE, pods=(WEB, replace(AGENT, controller=controller)))
+    said = "1 pod of 2 still there, none of them rejected or evicted"
+    assert judged(BEFORE, before) == (Verdict.PASS, said)
+
+
+def test_a_pod_that_vanishes_long_after_the_change_does_not_count() -> None:
+    assert judged(BEFORE, WITH_AGENT, seconds=301.0)[0] is Verdict.PASS
+
+
+def test_a_baseline_without_controllers_is_read() -> None:
+    """An older version of rollout has written it."""
+    written = json.loads(baseline_of(WITH_AGENT))
+    del written["replaced"]
+    assert read_baseline(json.dumps(written)).replaced == {}
