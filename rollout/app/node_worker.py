@@ -21,7 +21,7 @@ from rollout.app.node_drains import LATER, DrainRound, NodeDrains, NoDrains, Not
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.pull_counts import PullCounts
-from rollout.app.roll_call import lists_all
+from rollout.app.roll_call import Lists, lists_all
 from rollout.app.wave_gates import WaveGates
 from rollout.core.model.approvals import USED
 from rollout.core.model.fleet_changes import GONE, IS_GONE
@@ -98,7 +98,7 @@ class NodeWorker:
     has_ended: HasEnded = none_has_ended  # whether a run that a node names has ended: its claim is void then
     other_cluster: ClusterOf = known_to_none  # of a run that a node names
     keep: Keep = keep_nothing
-    lists: Callable[[str], bool] = lists_all  # whether the inventory, read now, lists a node
+    lists: Lists = lists_all  # what the inventory, read now, shows of a node that left
     holds: Callable[[], bool] = always_holds  # whether this controller has the cluster's lease
     claimed: dict[str, float] = field(default_factory=dict)  # node that is being drained → when it was last claimed
     just_measured: dict[str, JustMeasured] = field(default_factory=dict)  # node → the answer to its apply
@@ -132,13 +132,13 @@ class NodeWorker:
                     void=command.void,
                 )
         if command.node not in self.access.targets and command.verb is not Verb.UNCORDON:
-            return self._gone(command)
+            return self._gone(command, IS_GONE)
         return _DOING.get(command.verb, NodeWorker._answered)(self, command)
 
-    def _gone(self, ask: Ask) -> Answered:
+    def _gone(self, ask: Ask, why: str) -> Answered:
         """The inventory does not list it: there is nothing to ask, and nothing of ours to remove."""
         trigger = Trigger.CLEANED if ask.verb is Verb.CLEAN else Trigger.GONE
-        return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, trigger, GONE, IS_GONE)
+        return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, trigger, GONE, why)
 
     def _drain(self, ask: Ask) -> Answered:
         """No pod is evicted from a node that does not answer, that another run holds, or that cannot pass its gates."""
@@ -272,8 +272,9 @@ class NodeWorker:
 
     def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report, ask.tx if ask.void else ""), report.message
-        if trigger is Trigger.UNREACHED and ask.verb in _BEFORE_OR_AFTER and not self.lists(ask.node):
-            return self._gone(ask)
+        asks = trigger is Trigger.UNREACHED and ask.verb in _BEFORE_OR_AFTER
+        if asks and (left := self.lists(ask.node, self.access.targets)):
+            return self._gone(ask, left)
         reference, pod_starts, pulls_done = reference_of(report, trigger), None, None
         if ask.verb is Verb.MEASURE:
             trigger, reference, message = self._judged(ask, report)

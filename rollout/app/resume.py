@@ -49,8 +49,8 @@ class OnlyCordons:
         return 0 if self.cordons.all_lifted else 4
 
 
-def resume_run(call: CallPorts, operator: Operator, run: str, *, promote: bool) -> RunResult:
-    """``run`` ``""``: the newest. ``promote``: also lift a pause, or a hold after a wave."""
+def resume_run(call: CallPorts, operator: Operator, run: str, *, promote: bool, most_left: bool = False) -> RunResult:
+    """``run`` ``""``: the newest. ``promote``: also lift a pause, or a hold after a wave. ``most_left``: see ``changes_since``."""
     call = call.patient()
     journal = call.past()
     run = chosen_run(call, journal, run)
@@ -58,10 +58,13 @@ def resume_run(call: CallPorts, operator: Operator, run: str, *, promote: bool) 
     waiting = journal.requests(state.order.run, state.heard)
     operator.show(_request_lines(waiting, "request not handled yet"))
     promote = promote and bool(state.paused is not None or waiting)
-    return continue_run(call, operator, journal, state, " after its halt" if state.halt else "", promote=promote)
+    why = " after its halt" if state.halt else ""
+    return continue_run(call, operator, journal, state, why, promote=promote, most_left=most_left)
 
 
-def recover_run(call: CallPorts, operator: Operator, run: str) -> RunResult | ClaimsEnded | OnlyCordons:
+def recover_run(
+    call: CallPorts, operator: Operator, run: str, *, most_left: bool = False
+) -> RunResult | ClaimsEnded | OnlyCordons:
     """Do the pending recoveries of a run that has ended, or else end its claims, or else lift its cordons. ``run`` ``""``: the newest."""
     journal = call.past()
     run = chosen_run(call, journal, run)
@@ -82,7 +85,8 @@ def recover_run(call: CallPorts, operator: Operator, run: str) -> RunResult | Cl
     owed = (
         fold(name for name, record in state.nodes.items() if record.owed), config_map.title if config_map else "",
     )  # fmt: skip
-    return continue_run(call, operator, journal, state, f" to recover {' and '.join(filter(None, owed))}")
+    why = f" to recover {' and '.join(filter(None, owed))}"
+    return continue_run(call, operator, journal, state, why, most_left=most_left)
 
 
 def _request_lines(waiting: Sequence[Request], heading: str) -> list[str]:
@@ -120,12 +124,13 @@ def _lift_cordons(call: CallPorts, operator: Operator, journal: Journal, run: st
 
 
 def continue_run(
-    call: CallPorts, operator: Operator, journal: Journal, state: RunState, why: str = "", *, promote: bool = False
-) -> RunResult:
+    call: CallPorts, operator: Operator, journal: Journal, state: RunState, why: str = "", *, promote: bool = False,
+    most_left: bool = False,
+) -> RunResult:  # fmt: skip
     """Continue a run, ``why``: as the operator reads it. A rollback that is done by that is proven."""
     cluster = state.order.cluster
     inventory = call.inventory_or_remembered(cluster)
-    changes = changes_since(state, journal, inventory, call.jumps(inventory, state.order.nodes))
+    changes = changes_since(state, journal, inventory, call.jumps(inventory, state.order.nodes), most_left=most_left)
     operator.tell((*change_lines(changes), *field_lines(changes.fields)))
     call.check_still_approved(state, inventory)
     if state.order.goal is Goal.APPLY and state.halt is None and state.phase is not Phase.ENDED:

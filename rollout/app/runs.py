@@ -25,12 +25,12 @@ from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, PastRuns, RunHeader, StartTimes, Worker
-from rollout.app.roll_call import lists_all
+from rollout.app.roll_call import Lists, lists_all
 from rollout.app.start_times import NoStartTimes, Starts
 from rollout.app.wave_gates import perhaps_set
 from rollout.core.model.approvals import Approval
 from rollout.core.model.conditions import Condition
-from rollout.core.model.fleet_changes import AS_PLANNED, UNCHANGED, FleetChanges
+from rollout.core.model.fleet_changes import AS_PLANNED, UNCHANGED, FleetChanges, is_their_list
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -51,7 +51,7 @@ from rollout.core.run.order import apply_order
 from rollout.core.run.retries import need_a_plan, resume_has_work
 from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, StateError, UsageError
 
 
@@ -74,7 +74,7 @@ class Tools:
     start_times: StartTimes = field(default_factory=NoStartTimes)
     regions: Callable[[], Sequence[RegionStanding]] = tuple  # of the nodes, if workers of regions reach them
     keep: Keep = keep_nothing  # stores the trace of an answer that rollout fails on
-    lists: Callable[[str], bool] = lists_all  # whether the inventory, read now, lists a node
+    lists: Lists = lists_all  # what the inventory, read now, shows of a node that left
 
 
 def check_plan(plan: Plan, inventory: Inventory, file: str, jumps: Jumps) -> FleetChanges:
@@ -377,10 +377,13 @@ def _plan_of(journal: Journal, run: str) -> Plan | None:
         raise StateError("journal-unreadable", str(exc), hint=hint) from exc
 
 
-def changes_since(state: RunState, journal: Journal, inventory: Inventory, jumps: Jumps) -> FleetChanges:
-    """What changed in the fleet since a run began. ``UsageError``: a kept list of nodes does not have all of its nodes.
+def changes_since(
+    state: RunState, journal: Journal, inventory: Inventory, jumps: Jumps, *, most_left: bool = False
+) -> FleetChanges:
+    """What changed in the fleet since a run began. ``UsageError``: the list of nodes does not show that those it lacks left.
 
-    Only an answer of the source shows that a node left. A list that was kept may be older than the node.
+    A list that was kept may be older than the node. One with fewer than half of the run's machines may be of another cluster,
+    unless the operator has told that they left (``most_left``).
     """
     plan = _plan_of(journal, state.order.run)
     changes = run_changes(state.order.nodes, plan.nodes if plan is not None else {}, state.order, inventory, jumps)
@@ -388,4 +391,14 @@ def changes_since(state: RunState, journal: Journal, inventory: Inventory, jumps
         what = f"the node list of {inventory.remembered} does not have {printable(fold(changes.left), 300)}"
         hint = "whether they left is not known: repeat the command once the API server answers"
         raise UsageError("not-in-inventory", what, hint=hint)
+    were = {name for name, record in state.nodes.items() if record.state is not NodeState.GONE}
+    there = were.difference(changes.left)
+    if not most_left and not is_their_list(were, there):
+        raise UsageError(
+            "most-nodes-unlisted",
+            f"the inventory of {state.order.cluster} lists {counted(len(inventory.nodes), 'node')}, and {len(there)} of the {len(were)} "
+            f"machines of run {state.order.run}: whether the others left is not known",
+            hint="it may list another cluster: check the kubeconfig's context, or the selector of the inventory. "
+            f"If they left: `rollout resume {state.order.run} --most-left`",
+        )
     return changes

@@ -395,6 +395,7 @@ PARAMETERS = {
         ListedParameter("run"),
         ListedParameter("promote", options=("--promote",), line="Also lift a pause, or a hold after a wave.", is_flag=True),
         ListedParameter("recover_only", options=("--recover-only",), line="Only do the pending recoveries of a run that has ended; apply nothing.", is_flag=True),
+        ListedParameter("most_left", options=("--most-left",), line="Go on without the run's nodes that the inventory does not list, also if they are more than half of them.", is_flag=True),
         ListedParameter("yes", options=("--yes",), line="Do not ask for confirmation.", is_flag=True),
         ListedParameter("reason", options=("--reason",), line="Reason to record in the journal.", metavar="TEXT"),
         ListedParameter("ssh_config", options=("--ssh-config",), line="SSH configuration to use instead of ~/.ssh/config.", more="[env var: ROLLOUT_SSH_CONFIG]", metavar="PATH", paths="file"),

@@ -182,10 +182,22 @@ def _resume_as_is(session: Session, journal: Journal, state: RunState) -> int:
 @click.option(
     "--recover-only", is_flag=True, help="Only do the pending recoveries of a run that has ended; apply nothing."
 )
+@click.option(
+    "--most-left",
+    is_flag=True,
+    help="Go on without the run's nodes that the inventory does not list, also if they are more than half of them.",
+)
 @yes_option
 @reason_option
 @session_options
-def resume(session: Session, run: str, promote: bool, recover_only: bool, yes: bool) -> int:  # noqa: FBT001 - click's flags
+def resume(
+    session: Session,
+    run: str,
+    promote: bool,  # noqa: FBT001 - click's flags
+    recover_only: bool,  # noqa: FBT001
+    most_left: bool,  # noqa: FBT001
+    yes: bool,  # noqa: FBT001
+) -> int:
     """Resume a run that was interrupted, halted or lost its controller (without RUN: the newest).
 
     With --recover-only: do the pending recoveries of a run that has ended, on nodes that were unreachable. If it has none: end
@@ -195,15 +207,15 @@ def resume(session: Session, run: str, promote: bool, recover_only: bool, yes: b
     """
     terminal = Terminal(session, yes)
     if not recover_only:
-        return terminal.result(resume_run(session, terminal, run, promote=promote))
+        return terminal.result(resume_run(session, terminal, run, promote=promote, most_left=most_left))
     if promote:
         raise UsageError("recover-alone", "--recover-only applies nothing: it takes no --promote")
-    return _recovered(terminal, run)
+    return _recovered(terminal, run, most_left=most_left)
 
 
-def _recovered(terminal: Terminal, run: str) -> int:
+def _recovered(terminal: Terminal, run: str, *, most_left: bool) -> int:
     """The exit code of ``--recover-only``."""
-    ended = recover_run(terminal.session, terminal, run)
+    ended = recover_run(terminal.session, terminal, run, most_left=most_left)
     match ended:
         case RunResult():
             return terminal.result(ended)

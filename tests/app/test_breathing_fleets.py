@@ -7,7 +7,7 @@ rack, and every difference is named.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -19,7 +19,7 @@ from rollout.app.following import replay
 from rollout.app.ports import Target, Worker
 from rollout.app.rollbacks import rollback_order
 from rollout.app.runs import Tools, changes_since, check_plan, resumable, resume, start_apply, start_revert
-from rollout.core.model.fleet_changes import GONE, REPLACED, FleetChanges
+from rollout.core.model.fleet_changes import GONE, IS_GONE, REPLACED, FleetChanges
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.plan import Plan, PlannedNode, Wave
 from rollout.core.model.playbook import ALL_CAUSES, Budget, Cause, Limits, Scope, Share
@@ -144,7 +144,10 @@ class Cluster:
         self.machines.ids[node.name] = machine(self.fresh)
 
     def tools(self) -> Tools:
-        return replace(self.site.tools(), observers=(Watched(self.present()),), lists=lambda name: name in self.now)
+        return replace(self.site.tools(), observers=(Watched(self.present()),), lists=self.left)
+
+    def left(self, name: str, _run_nodes: Collection[str]) -> str:
+        return "" if name in self.now else IS_GONE
 
     def changed(self) -> set[str]:
         """Nodes that wrote bytes."""
@@ -256,12 +259,16 @@ def one_day(seed: int, folder: Path) -> Counter[str]:
 def resumed(cluster: Cluster, at_start: set[str], told: Counter[str]) -> RunState:
     told += Counter(kind for kind, _ in cluster.changes("leave", "join", "replace", "rename"))
     state = resumable(cluster.site.journal, "r1")
-    changes = changes_since(state, cluster.site.journal, cluster.inventory(), jumps(cluster))
     expected = {
         name
         for name in state.order.nodes
         if name not in cluster.now or cluster.known[name] != cluster.plan.nodes[name].machine_id
     }
+    is_most, asked = len(expected) * 2 > len(state.order.nodes), (state, cluster.site.journal, cluster.inventory())
+    if is_most:
+        with pytest.raises(UsageError, match="whether the others left is not known"):
+            changes_since(*asked, jumps(cluster))
+    changes = changes_since(*asked, jumps(cluster), most_left=is_most)
     assert changes.left.keys() == expected
     told["resumed"] += 1
     there = access_to(*(name for name in state.order.nodes if name not in changes.left))
@@ -349,7 +356,7 @@ def at(tmp_path: Path, **says: RemoteAnswer) -> Site:
 
 def test_a_node_that_leaves_before_its_change_is_charged_to_nothing(tmp_path: Path) -> None:
     site = at(tmp_path, n3_apply=SILENT)
-    end = start_apply(THREE, ACCESS, replace(site.tools(), lists=lambda name: name != "n3"))
+    end = start_apply(THREE, ACCESS, replace(site.tools(), lists=lambda name, _: IS_GONE if name == "n3" else ""))
     assert (end.ending, end.nodes["n3"].state, end.nodes["n3"].reference) == (Ending.DONE, NodeState.GONE, GONE)
     assert exit_code(end) == 0
     assert end.fewer.racks == {"r": 2}
@@ -357,7 +364,7 @@ def test_a_node_that_leaves_before_its_change_is_charged_to_nothing(tmp_path: Pa
 
 def test_a_wave_of_which_every_node_left_has_shown_nothing(tmp_path: Path) -> None:
     site = at(tmp_path, n1_apply=SILENT, n2_apply=SILENT, n3_apply=SILENT)
-    end = start_apply(THREE, ACCESS, replace(site.tools(), lists=lambda _: False))
+    end = start_apply(THREE, ACCESS, replace(site.tools(), lists=lambda *_: IS_GONE))
     assert end.halt is not None
     assert end.halt.message.endswith(
         "1 node left unchanged (no longer in the fleet), and no other node of the same kind was changed"
@@ -468,6 +475,37 @@ def test_a_node_that_refuses_because_it_is_another_machine_is_charged_to_nothing
     assert (end.ending, end.nodes["n3"].state, end.nodes["n3"].cause) == (Ending.DONE, NodeState.GONE, None)
     assert end.nodes["n3"].reference == "machine-id-changed"
     assert site.nodes.agents["n3"].claim.endswith(" ended"), "that machine has answered, and keeps no claim of ours"
+
+
+def test_a_list_with_fewer_than_half_of_the_runs_machines_does_not_show_that_they_left(tmp_path: Path) -> None:
+    """It is of another cluster, or another selector chose it. The run would be done, with nodes that nothing has measured."""
+    site = at(tmp_path)
+    state = site.killed("n2", Verb.APPLY)
+    left = {name: Node(name, name, "r", "z") for name in ("n1", "other-1", "other-2")}
+    for nodes in (left, {name: left[name] for name in ("other-1", "other-2")}):
+        with pytest.raises(UsageError) as caught:
+            changes_since(state, site.journal, Inventory("c", "v1.34.2", nodes, {}, (), "d"), {})
+        assert caught.value.reference == "most-nodes-unlisted"
+    elsewhere = Inventory("c", "v1.34.2", left, {}, (), "d")
+    changes = changes_since(state, site.journal, elsewhere, {}, most_left=True)
+    assert list(changes.left) == ["n2", "n3"], "the operator knows that they left"
+    known = {name: Node(name, name, "r", "z") for name in ("n1", "n2", "n3")}
+    others = Inventory("c", "v1.34.2", known, {}, (), "d", machines=dict.fromkeys(known, "another"))
+    with pytest.raises(UsageError, match="lists 3 nodes, and 0 of the 3 machines of run r1"):
+        changes_since(state, site.journal, others, {})
+
+
+def test_nodes_that_were_gone_before_are_not_counted_again(tmp_path: Path) -> None:
+    site = at(tmp_path)
+    state = site.killed("n3", Verb.APPLY)
+    there = {name: Node(name, name, "r", "z") for name in ("n2", "n3")}
+    away = Inventory("c", "v1.34.2", there, {}, (), "d")
+    site.dies_at = ("n2", Verb.READ)
+    with pytest.raises(KilledError):
+        resume(state, access_to("n2", "n3"), site.tools(), changes=changes_since(state, site.journal, away, {}))
+    again = replay(site.journal, "r1")
+    assert again.nodes["n1"].state is NodeState.GONE
+    assert changes_since(again, site.journal, replace(away, nodes={"n2": there["n2"]}), {}).left.keys() == {"n1", "n3"}
 
 
 def test_a_kept_list_without_a_node_does_not_show_that_the_node_left(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from rollout.core.model.areas import AreaKind, Placed, Sized, sizes
@@ -65,6 +65,14 @@ class FleetChanges:
 
 
 UNCHANGED = FleetChanges()
+
+
+def is_their_list(names: Collection[str], listed: Collection[str]) -> bool:
+    """Whether a list of nodes is of the fleet of ``names``: it has at least half of them.
+
+    Only such a list shows that a node left. A list of another cluster, or by another selector, has none of them, or few.
+    """
+    return 2 * sum(name in listed for name in names) >= len(names)
 
 
 def fewer(planned: Sized, present: Iterable[Placed]) -> FewerNodes:
