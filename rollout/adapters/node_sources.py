@@ -222,8 +222,19 @@ class RealSources:
         with self._cluster(kubeconfig, context) as cluster:
             return cluster.configz(node, CONFIGZ_SECONDS)
 
+    def meant(self, kubeconfig: str, context: str) -> ApiServer:
+        """Which API server is meant now. ``InputError`` for a wrong kubeconfig."""
+        from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+
+        file, context = self._chosen(kubeconfig, context)
+        access = load_kubeconfig(file, context)
+        return ApiServer(file, access.context, access.server, sha256(access.authority).hexdigest())
+
     def _cluster(self, kubeconfig: str, context: str) -> AbstractContextManager[KubernetesCluster]:
-        return kubernetes_cluster(*((self._kubeconfig, "") if self._kubeconfig else (kubeconfig, context)))
+        return kubernetes_cluster(*self._chosen(kubeconfig, context))
+
+    def _chosen(self, kubeconfig: str, context: str) -> tuple[str, str]:
+        return (self._kubeconfig, "") if self._kubeconfig else (kubeconfig, context)
 
 
 @contextmanager
@@ -243,21 +254,44 @@ def kubernetes_cluster(kubeconfig: str, context: str) -> Iterator[KubernetesClus
 # The last node list of each API server, kept for times when the API server does not answer or refuses the request.
 #
 # Reverts, ``resume`` and ``verify`` must not need the API server. A plan does need it. The files are
-# 0600 in the journal's folder, one for each kubeconfig and context; messages report their age.
+# 0600 in the journal's folder, one for each API server; messages report their age and their API server. Which one a kubeconfig
+# means may change at any time (``kubectl config use-context``), so a list counts only for the API server that gave it.
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServer:
+    """What a kubeconfig means at one time. ``authority``: the SHA-256 of its certificate authority."""
+
+    kubeconfig: str
+    context: str
+    server: str
+    authority: str
+
+    def __str__(self) -> str:
+        return f"context {printable(self.context, 80)} ({printable(self.server, 120)})"
+
+    def file(self, folder: Path) -> Path:
+        return folder / f"nodes-{sha256(f'{self.server} {self.authority}'.encode()).hexdigest()[:16]}.json"
+
+
+Meant = Callable[[str, str], ApiServer]
+"""Which API server a kubeconfig and a context (``""``: the current one) mean now."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
     taken: str
+    api: ApiServer
     nodes: tuple[LiveNode, ...]
 
 
 class RememberingSources:
     """Asks ``sources``, and keeps the answers of API servers in ``folder``."""
 
-    def __init__(self, sources: ApiSources, folder: Path) -> None:
+    def __init__(self, sources: ApiSources, folder: Path, meant: Meant) -> None:
         self._sources = sources
         self._folder = folder
+        self._meant = meant
 
     def ansible(self, path: str) -> str:
         return self._sources.ansible(path)
@@ -266,9 +300,12 @@ class RememberingSources:
         return self._sources.ansible_values(path, templates)
 
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
+        api = self._meant(kubeconfig, context)
         nodes = self._sources.live(kubeconfig, context)
-        kept = _Kept(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", nodes)
-        path = _path(self._folder, kubeconfig, context)
+        if api != self._meant(kubeconfig, context):
+            return nodes  # the context was switched meanwhile: which one gave the list is not known
+        kept = _Kept(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", api, nodes)
+        path = api.file(self._folder)
         with suppress(OSError):  # optional: without the copy an emergency needs the API server
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = path.with_suffix(".new")
@@ -285,13 +322,15 @@ class RememberingSources:
 
 
 class RecallingSources:
-    """Falls back to the last answer when an API server does not list its nodes; ``say`` reports it."""
+    """Falls back to the last answer of the same API server when it does not list its nodes; ``say`` reports it."""
 
-    def __init__(self, sources: NodeSources, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, sources: NodeSources, folder: Path, meant: Meant, say: Callable[[str], None]) -> None:
         self._sources = sources
         self._folder = folder
+        self._meant = meant
         self._say = say
         self.taken = ""  # when the list that was used was given; "": the API server answered
+        self.api = ""  # the API server that gave the list; "": none was asked
 
     def ansible(self, path: str) -> str:
         return self._sources.ansible(path)
@@ -300,22 +339,28 @@ class RecallingSources:
         return self._sources.ansible_values(path, templates)
 
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
+        api = self._meant(kubeconfig, context)
+        self.api = str(api)
         try:
             return self._sources.live(kubeconfig, context)
         except RemoteError as error:
-            kept = _read(_path(self._folder, kubeconfig, context))
+            kept = _read(api.file(self._folder))
             if kept is None:
+                _refuse_others(self._folder, api, error)
                 raise
             self.taken = kept.taken
-            self._say(f"the API server did not list its nodes ({error.message}); using its node list of {kept.taken}")
+            self._say(
+                f"the API server of {api} did not list its nodes ({error.message}); using its node list of {kept.taken}"
+            )
             return kept.nodes
 
 
 class OnlyRemembered:
     """The last answers alone, for a completion: starts no program and asks no API server."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, meant: Meant) -> None:
         self._folder = folder
+        self._meant = meant
 
     def ansible(self, path: str) -> str:
         raise RemoteError("not-asked", f"{path} is a program")
@@ -324,14 +369,23 @@ class OnlyRemembered:
         raise RemoteError("not-asked", f"{path} has templates of {len(templates)} hosts")
 
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
-        kept = _read(_path(self._folder, kubeconfig, context))
+        kept = _read(self._meant(kubeconfig, context).file(self._folder))
         if kept is None:
             raise RemoteError("not-asked", "no answer of the API server is kept")
         return kept.nodes
 
 
-def _path(folder: Path, kubeconfig: str, context: str) -> Path:
-    return folder / f"nodes-{sha256(f'{kubeconfig} {context}'.encode()).hexdigest()[:16]}.json"
+def _refuse_others(folder: Path, api: ApiServer, error: RemoteError) -> None:
+    """``RemoteError`` if the list of another API server is kept, which the same kubeconfig has meant."""
+    every = filter(None, map(_read, folder.glob("nodes-*.json")))
+    others = [kept for kept in every if kept.api.kubeconfig == api.kubeconfig]
+    if others:
+        last = max(others, key=lambda kept: kept.taken)
+        raise RemoteError(
+            "list-of-another-cluster",
+            f"the API server of {api} did not list its nodes ({error.message}), and the node list of {last.taken} is of {last.api}",
+            hint=f"if the nodes are those of {last.api}, name that context: `context` in the inventory, or `kubectl config use-context`",
+        ) from None
 
 
 def _read(path: Path) -> _Kept | None:
@@ -339,7 +393,7 @@ def _read(path: Path) -> _Kept | None:
     try:
         data = json_text.parse(path.read_text(encoding="utf-8"))
         nodes = [{key: node.get(key, empty) for key, empty in _EMPTY.items()} for node in data["nodes"]]
-        kept: _Kept = json_text.decode(_Kept, {"taken": data["taken"], "nodes": nodes})
+        kept: _Kept = json_text.decode(_Kept, {"taken": data["taken"], "api": data["api"], "nodes": nodes})
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return kept

@@ -16,7 +16,14 @@ from rollout.app.isolation import estimate
 from rollout.app.ports import Interruption, Journal, Nodes
 from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, restart_pauses
-from rollout.app.revert import known_control_plane, known_revert_times, left_behind, passed_lines, to_be_proven
+from rollout.app.revert import (
+    known_control_plane,
+    known_revert_times,
+    left_behind,
+    other_fleet_lines,
+    passed_lines,
+    to_be_proven,
+)
 from rollout.app.rollbacks import Emergency, RunsToRevert
 from rollout.app.runs import Tools, start_revert
 from rollout.app.start_times import PASSES
@@ -81,6 +88,7 @@ def revert_nodes(
     inventory = call.inventory_or_remembered(cluster)
     names = limited(limit, inventory)
     operator.tell(passed_lines(call, inventory, None))
+    operator.tell(estimate(lambda: other_fleet_lines(call, inventory), JOURNAL_SECONDS) or ())
     call = call.in_emergency()
     rounds = EmergencyRounds(call, operator, inventory, call.interruption())
     seen, others = estimate(lambda: _by_journal(call, cluster), JOURNAL_SECONDS) or (frozenset(), OURS)

@@ -273,8 +273,8 @@ class NodeWorker:
     def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report, ask.tx if ask.void else ""), report.message
         asks = trigger is Trigger.UNREACHED and ask.verb in _BEFORE_OR_AFTER
-        if asks and (left := self.lists(ask.node, self.access.targets)):
-            return self._gone(ask, left)
+        if asks and (shown := self.lists(ask.node, self.access.targets)):
+            return self._gone(ask, shown)
         reference, pod_starts, pulls_done = reference_of(report, trigger), None, None
         if ask.verb is Verb.MEASURE:
             trigger, reference, message = self._judged(ask, report)

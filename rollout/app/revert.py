@@ -18,6 +18,7 @@ from rollout.app.rollbacks import NOTHING_SINCE, SinceRun, control_plane_of, rol
 from rollout.app.runs import Tools, highest_counter, start_revert
 from rollout.app.start_times import PASSES, closed_lines
 from rollout.core.model.config_map import ConfigMapChange
+from rollout.core.model.fleet_changes import is_their_list
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -149,6 +150,25 @@ def known_control_plane(call: CallPorts, cluster: str) -> frozenset[str]:
             with suppress(StateError):
                 seen.update(control_plane_of(order_of(past.header(known.run)).waves))
     return frozenset(seen)
+
+
+def other_fleet_lines(call: CallPorts, inventory: Inventory) -> tuple[str, ...]:
+    """For emergencies, which go on all the same: the list of nodes may be of another cluster. Nothing if the journal cannot be read."""
+    try:
+        past = call.past()
+        newest = next(iter(headers_of(past, inventory.cluster)), None)
+        names = order_of(past.header(newest.run)).nodes if newest is not None else {}
+    except StateError:
+        return ()
+    if newest is None or is_their_list(names, inventory.nodes):
+        return ()
+    there, by = (
+        sum(name in inventory.nodes for name in names),
+        f" of {inventory.listed_by}" if inventory.listed_by else "",
+    )
+    listed = f"{counted(len(inventory.nodes), 'node')}{by}"
+    run = f"the {len(names)} nodes of {newest.run}, the newest run of {inventory.cluster}"
+    return (f"the inventory lists {listed}, and {there} of {run}: it may list another cluster",)
 
 
 def revert_by_journal(

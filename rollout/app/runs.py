@@ -396,9 +396,13 @@ def changes_since(
     if not most_left and not is_their_list(were, there):
         raise UsageError(
             "most-nodes-unlisted",
-            f"the inventory of {state.order.cluster} lists {counted(len(inventory.nodes), 'node')}, and {len(there)} of the {len(were)} "
+            f"the inventory of {state.order.cluster} lists {counted(len(inventory.nodes), 'node')}{_by(inventory)}, and {len(there)} of the {len(were)} "
             f"machines of run {state.order.run}: whether the others left is not known",
             hint="it may list another cluster: check the kubeconfig's context, or the selector of the inventory. "
             f"If they left: `rollout resume {state.order.run} --most-left`",
         )
     return changes
+
+
+def _by(inventory: Inventory) -> str:
+    return f" of {inventory.listed_by}" if inventory.listed_by else ""

@@ -529,7 +529,7 @@ PARAMETERS = {
         ListedParameter("journal", options=("--journal",), line="Shared PostgreSQL journal to use instead of a file: postgresql://user@host/database.", more="[env var: ROLLOUT_JOURNAL]", metavar="URL"),
         ListedParameter("output", options=("-o",), line="Output format.", more="[env var: ROLLOUT_OUTPUT]", choices=("text","json",)),
     )),
-    "verify": ListedParameters("Compare nodes with what was last confirmed on them, and every live node with what the cluster owns. Changes no node.\n\nExits with 10 if a node has drifted or lacks an owned setting.\n\nExample: `rollout verify --cluster rno`", (
+    "verify": ListedParameters("Compare nodes with what was last confirmed on them, and every live node with what the cluster owns. Changes no node.\n\nExits with 10 if a node has drifted or lacks an owned setting, and with 4 if nodes could not be compared.\n\nExample: `rollout verify --cluster rno`", (
         ListedParameter("cluster", options=("--cluster",), line="The cluster.", more="[env var: ROLLOUT_CLUSTER; required]", metavar="TEXT"),
         ListedParameter("limit", options=("--limit",), line="Only these nodes: '@rack12&@gpu!tess-node-0007'.", metavar="TEXT"),
         ListedParameter("ssh_config", options=("--ssh-config",), line="SSH configuration to use instead of ~/.ssh/config.", more="[env var: ROLLOUT_SSH_CONFIG]", metavar="PATH", paths="file"),

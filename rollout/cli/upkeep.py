@@ -32,7 +32,7 @@ from rollout.core.text.terminal import counted, printable
 def verify(session: Session, cluster: str, limit: str) -> int:
     """Compare nodes with what was last confirmed on them, and every live node with what the cluster owns. Changes no node.
 
-    Exits with 10 if a node has drifted or lacks an owned setting.
+    Exits with 10 if a node has drifted or lacks an owned setting, and with 4 if nodes could not be compared.
 
     Example: `rollout verify --cluster rno`
     """
@@ -54,7 +54,7 @@ def verify(session: Session, cluster: str, limit: str) -> int:
     return (
         DRIFTED
         if owned is not None and owned.lacking
-        else verified.exit_code or (4 if owned is not None and owned.unread else 0)
+        else verified.exit_code or (4 if owned is not None and owned.is_partial else 0)
     )
 
 

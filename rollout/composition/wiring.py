@@ -216,19 +216,19 @@ class Session:
 
     def inventory_or_remembered(self, cluster: str) -> Inventory:
         """The same for commands that must work without the API server: if it fails, the nodes of its last answer."""
-        from rollout.adapters.node_sources import RecallingSources
+        from rollout.adapters.node_sources import RealSources, RecallingSources
         from rollout.app.load import load_cluster
 
-        sources = RecallingSources(self.sources(), self.state, _say)
+        sources = RecallingSources(self.sources(), self.state, RealSources(self.kubeconfig).meant, _say)
         inventory = load_cluster(self.files(), sources, cluster, self.kubeconfig)
-        return replace(inventory, remembered=sources.taken)
+        return replace(inventory, remembered=sources.taken, listed_by=sources.api)
 
     def only_remembered(self, cluster: str) -> Inventory:
         """With the nodes of its source's last answer: asks no source."""
-        from rollout.adapters.node_sources import OnlyRemembered
+        from rollout.adapters.node_sources import OnlyRemembered, RealSources
         from rollout.app.load import load_cluster
 
-        return load_cluster(self.files(), OnlyRemembered(self.state), cluster)
+        return load_cluster(self.files(), OnlyRemembered(self.state, RealSources(self.kubeconfig).meant), cluster)
 
     def jumps(self, inventory: Inventory, names: Iterable[str]) -> Jumps:
         """Node → the bastions on the way to it from here. Workers of regions have ways of their own, which are not known."""
@@ -243,7 +243,8 @@ class Session:
     def sources(self) -> ApiSources:
         from rollout.adapters.node_sources import RealSources, RememberingSources
 
-        return RememberingSources(RealSources(self.kubeconfig), self.state)
+        real = RealSources(self.kubeconfig)
+        return RememberingSources(real, self.state, real.meant)
 
     def nodes(self) -> Nodes:
         """How nodes are reached: over SSH from here, or through the workers of their regions."""

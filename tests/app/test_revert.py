@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rollout.app.ports import Note
-from rollout.app.revert import NothingReverted, RunResult, revert_run
+from rollout.app.revert import NothingReverted, RunResult, other_fleet_lines, revert_run
 from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.plan import CONTROL_PLANE_WAVE, Wave
@@ -17,7 +17,7 @@ from rollout.core.presentation.freeze_text import frozen_note
 from rollout.core.run.state import Ending, NodeState, Verb
 from rollout.errors import StateError, UsageError
 from tests.app.agents import CONFIG, NEW
-from tests.app.call import CLUSTER, FakeCall, FakeOperator
+from tests.app.call import CLUSTER, FakeCall, FakeOperator, listing
 from tests.app.site import SMALL, held_by_another_process
 from tests.app.test_node_worker import OLD
 
@@ -114,3 +114,16 @@ def test_nodes_that_were_planned_as_control_plane_are_reverted_last_and_one_at_a
         (CONTROL_PLANE_WAVE, ("n2", "n3"), 1),
     ]
     assert call.content() == {OLD}
+
+
+def test_an_emergency_is_told_that_the_list_of_nodes_may_be_of_another_cluster(tmp_path: Path) -> None:
+    call = FakeCall(tmp_path)
+    assert other_fleet_lines(call, listing("dev-1")) == (), "no run tells which nodes the cluster has"
+    call.killed("n1", Verb.APPLY)
+    assert other_fleet_lines(call, call.listed) == ()
+    dev = replace(listing("dev-1"), listed_by="context dev (https://dev:6443)")
+    (line,) = other_fleet_lines(call, dev)
+    assert line.startswith("the inventory lists 1 node of context dev (https://dev:6443), and 0 of the ")
+    assert line.endswith(" the newest run of c: it may list another cluster")
+    call.broken = StateError("journal-unusable", "it is away")
+    assert other_fleet_lines(call, dev) == ()

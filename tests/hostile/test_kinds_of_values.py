@@ -143,7 +143,8 @@ def _manifest(folder: Path) -> None:
 _LAB = lab_spec.LabSpec(
     "c", (lab_spec.NodeSpec("n1", "10.0.0.1", "127.64.0.1", {"kubeletVersion": "v1.34.1"}),), 10.0, {"a": ("n1",)}
 )
-_KEPT = {"taken": "2026-11-20T09:00:00Z", "nodes": [{**node_sources._EMPTY, "name": "n1"}]}  # noqa: SLF001
+_API = {"kubeconfig": "k", "context": "rno", "server": "https://rno:6443", "authority": "9c1e"}
+_KEPT = {"taken": "2026-11-20T09:00:00Z", "api": _API, "nodes": [{**node_sources._EMPTY, "name": "n1"}]}  # noqa: SLF001
 _SEQUENCE = {"name": "s", "budget": 3, "stages": [{"name": "a", "clusters": {"c": "c.plan.json"}, "soak": "30m"}]}
 _SUMMARY = {"confirmed": {"count": 3, "nodes": "n[1-3]"}}
 _REGIONS = [{"region": "eu", "workers": ["eu-1"], "calls": 3, "nodes": 40, "round_trip_seconds": 0.02}]

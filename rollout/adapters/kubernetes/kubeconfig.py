@@ -69,6 +69,7 @@ class ApiAccess:
     token_file: Path | None
     plugin: Plugin | None
     where: str  # "FILE, context NAME"
+    context: str  # its name, also if it is the current one
 
 
 def load_kubeconfig(path: str, context: str = "") -> ApiAccess:
@@ -123,6 +124,7 @@ class _Reading:
             token_file=self._folder / token_file if token_file else None,
             plugin=self._plugin(user),
             where=f"{self._path}, context {printable(name, 80)}",
+            context=name,
         )
 
     def _named(self, kind: str, name: str) -> Item:

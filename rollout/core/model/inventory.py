@@ -136,5 +136,6 @@ class Inventory:
         frozenset()
     )  # the source of its nodes has these too; its selector or group leaves them out
     remembered: str = ""  # when its nodes were listed, if the source did not answer now; "": it did
+    listed_by: str = ""  # the API server that its nodes are from, for people; "": none, or it is not told
     controller_ssh: frozenset[str] = frozenset()  # regions: without a worker, this machine may reach their nodes
     places: Mapping[str, Place] = field(default_factory=dict, compare=False)  # node → where it is listed

@@ -51,6 +51,8 @@ HELP = {
     "rollout_nodes_pending_recovery": "Nodes where a change or a revert is still to be done.",
     "rollout_budget_left": "How many more failed nodes halt the run, in the nearest place of the scope.",
     "rollout_nodes_without_owned_setting": "Nodes that lacked an owned setting when `rollout verify` last compared the cluster.",
+    "rollout_nodes_not_compared_with_owned_settings": "Nodes that `rollout verify` could not compare with the owned settings then.",
+    "rollout_owned_settings_api_not_compared": "1 if `rollout verify` did not see then which nodes only the API server lists.",
     "rollout_owned_settings_compared_timestamp_seconds": "When `rollout verify` last compared the cluster with its owned settings.",
     "rollout_run_unreadable": "1 if another version of rollout wrote the newest run of the cluster.",
 }
@@ -105,6 +107,8 @@ def _samples(found: MeasuredRun | Unreadable) -> Iterator[_Sample]:
         yield "rollout_budget_left", {**cluster, "scope": distance.scope.value}, distance.left
     if found.compared is not None:
         yield "rollout_nodes_without_owned_setting", cluster, found.compared.lacking
+        yield "rollout_nodes_not_compared_with_owned_settings", cluster, found.compared.unread
+        yield "rollout_owned_settings_api_not_compared", cluster, bool(found.compared.unlisted)
         yield "rollout_owned_settings_compared_timestamp_seconds", cluster, found.compared.at
 
 

@@ -21,7 +21,10 @@ from rollout.core.text.terminal import counted, printable, seconds_text, wall
 # The notes. Their texts are read again, so they do not change.
 
 _OWNED = re.compile(r"settings of run ([A-Za-z0-9_.@-]+) are (owned|not owned any more)(?:: .*)?", re.DOTALL)
-_COMPARED = re.compile(r"compared with owned settings: (\d{1,9}) with them, without them: (\S+), not compared: (\S+)")
+_COMPARED = re.compile(
+    r"compared with owned settings: (\d{1,9}) with them, without them: (\S+), not compared: (\S+)"
+    r"(?:; nodes that only the API server lists not compared: (.+))?"
+)
 _NONE = "-"
 _MANY = re.compile(r"~(\d{1,9}):[0-9a-f]{12}")
 _LONGEST = 16_384
@@ -29,17 +32,24 @@ _LONGEST = 16_384
 
 @dataclass(frozen=True, slots=True)
 class ComparedNodes:
-    """A comparison of a whole cluster with its owned settings. ``without`` and ``not_compared`` are nodesets; ``""``: none."""
+    """A comparison of a whole cluster with its owned settings. ``without`` and ``not_compared`` are nodesets; ``""``: none.
+
+    ``unlisted``: see ``OwnedNodes``; ``""`` also if no kubeconfig is set.
+    """
 
     at: Moment
     as_wanted: int
     without: str
     not_compared: str
+    unlisted: str = ""
 
     @property
     def lacking(self) -> int:
-        many = _MANY.fullmatch(self.without)
-        return int(many[1]) if many else len(expand(self.without)) if self.without else 0
+        return _number(self.without)
+
+    @property
+    def unread(self) -> int:
+        return _number(self.not_compared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +68,23 @@ def ended_note(run: str, reason: str) -> str:
     return f"settings of run {run} are not owned any more: {reason or 'no reason given'}"
 
 
-def compared_note(as_wanted: int, without: str, not_compared: str) -> str:
-    """The nodes as ``kept_nodes`` has them; ``""``: no node."""
-    return f"compared with owned settings: {as_wanted} with them, without them: {without or _NONE}, not compared: {not_compared or _NONE}"
+def compared_note(as_wanted: int, without: str, not_compared: str, unlisted: str = "") -> str:
+    """The nodes as ``kept_nodes`` has them; ``""``: no node. ``unlisted`` as in ``ComparedNodes``."""
+    said = f"compared with owned settings: {as_wanted} with them, without them: {without or _NONE}, not compared: {not_compared or _NONE}"
+    return said + (
+        f"; nodes that only the API server lists not compared: {printable(unlisted, 200)}" if unlisted else ""
+    )
 
 
 def kept_nodes(names: Collection[str]) -> str:
     """Nodes as a note has them: their nodeset; of very many with unlike names the number, and a digest that tells others apart."""
     nodes = fold(names)
     return nodes if len(nodes) <= _LONGEST else f"~{len(names)}:{sha256(nodes.encode()).hexdigest()[:12]}"
+
+
+def _number(kept: str) -> int:
+    many = _MANY.fullmatch(kept)
+    return int(many[1]) if many else len(expand(kept)) if kept else 0
 
 
 def _nodes_said(kept: str, number: str = "") -> str:
@@ -89,7 +107,7 @@ def owned_noted(notes: Iterable[tuple[float, str]]) -> OwnedNoted | None:
             compared = None
         elif match := _COMPARED.fullmatch(text):
             without, missing = ("" if nodes == _NONE else nodes for nodes in (match[2], match[3]))
-            compared = ComparedNodes(at, int(match[1]), without, missing)
+            compared = ComparedNodes(at, int(match[1]), without, missing, match[4] or "")
     return OwnedNoted(tuple(runs), compared) if runs else None
 
 
@@ -103,7 +121,7 @@ def owned_lines(cluster: str, noted: OwnedNoted | None) -> Iterator[str]:
         return
     compared = noted.compared
     yield f"  {runs}: {compared_line(compared)}"
-    if compared.without:
+    if compared.without or compared.unlisted:
         yield f"      rollout verify --cluster {cluster}"
 
 
@@ -112,6 +130,11 @@ def compared_line(found: ComparedNodes) -> str:
     lacking = f"{counted(found.lacking, 'node')} without them"
     said += f", {_nodes_said(found.without, lacking)}" if found.without else ""
     said += f", not compared: {_nodes_said(found.not_compared)}" if found.not_compared else ""
+    said += (
+        f", nodes that only the API server lists not compared: {printable(found.unlisted, 200)}"
+        if found.unlisted
+        else ""
+    )
     return f"{said}; as `rollout verify` found at {wall(found.at)}"
 
 
@@ -152,10 +175,14 @@ class OwnedRun:
     selects_none: bool = False
 
 
+NO_KUBECONFIG = "no kubeconfig is named"
+
+
 @dataclass(frozen=True, slots=True)
 class OwnedNodes:
     """Live nodes of a cluster against its owned settings.
 
+    ``unlisted``: why nodes that only the API server lists were not compared; ``""``: they were, or none of them must have the settings.
     ``ages_unknown``: why it is not known when nodes joined; ``""``: the API server told it. ``listed``: when the nodes were
     listed, if their source did not answer now.
     """
@@ -165,6 +192,16 @@ class OwnedNodes:
     nodes: tuple[ComparedNode, ...]
     ages_unknown: str
     listed: str
+    unlisted: str = ""
+
+    @property
+    def misses_nodes(self) -> bool:
+        """Whether a kubeconfig is set, and did not show the nodes that only the API server lists."""
+        return self.unlisted not in ("", NO_KUBECONFIG)
+
+    @property
+    def is_partial(self) -> bool:
+        return bool(self.unread) or self.misses_nodes
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -243,10 +280,16 @@ def owned_nodes_lines(found: OwnedNodes, now: float) -> Iterator[str]:
             yield f"  {word}: {counted(len(names), 'node')} {printable(fold(names), 160)}{joined}{why}"
     if found.listed:
         yield f"  the nodes are those of {found.listed}: nodes that joined since are not seen"
+    yield from unlisted_lines(found)
     if found.newcomers:
         if found.ages_unknown:
             yield f"  when nodes joined is not known: {printable(found.ages_unknown, 300)}"
         yield f"plan the nodes that were never changed: rollout plan --newcomers --cluster {found.cluster}"
+
+
+def unlisted_lines(found: OwnedNodes) -> Iterator[str]:
+    if found.unlisted:
+        yield f"  nodes that only the API server lists were not compared: {printable(found.unlisted, 300)}"
 
 
 def _said(node: ComparedNode) -> str:

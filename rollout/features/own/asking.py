@@ -29,6 +29,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.plans.roles import shown_by_its_node
 from rollout.core.presentation.freeze_text import frozen_in
 from rollout.core.presentation.owned_text import (
+    NO_KUBECONFIG,
     OwnedNodes,
     OwnedNoted,
     compared_note,
@@ -38,6 +39,7 @@ from rollout.core.presentation.owned_text import (
 )
 from rollout.core.run.state import Ending, Goal, NodeState, Phase
 from rollout.core.text.nodesets import fold, limited
+from rollout.core.text.terminal import counted
 from rollout.core.text.wanted_settings import wanted_by_node
 from rollout.errors import InputError, StateError, UsageError
 from rollout.features.own.rules import (
@@ -226,8 +228,11 @@ def compare_owned(call: CallPorts, cluster: str, limit: str) -> tuple[VerifiedCl
             *(node for node in _gone(runs, inventory, changed, live) if node.name not in unlisted),
             *unlisted.values(),
         ]
-    ages_unknown = "" if around.live is not None else around.not_asked or "no kubeconfig is named"
-    nodes = OwnedNodes(cluster, owned_runs(runs, inventory), tuple(found), ages_unknown, inventory.remembered)
+    ages_unknown = "" if around.live is not None else around.not_asked or NO_KUBECONFIG
+    not_listed = "" if limit or not _every_node_must(runs) else ages_unknown or _of_another_cluster(inventory, live)
+    nodes = OwnedNodes(
+        cluster, owned_runs(runs, inventory), tuple(found), ages_unknown, inventory.remembered, not_listed
+    )
     verified = replace(verified, checks=without_replaced(verified.checks, found))
     return verified, OwnedComparison(nodes, not limit, live, inventory, fleet, parts, without_playbook)
 
@@ -278,7 +283,7 @@ def _unlisted(
     runs: Sequence[CountingRun], inventory: Inventory, live: Mapping[str, LiveNode], parts: Sequence[_Part]
 ) -> Iterator[ComparedNode]:
     """Live Nodes that the inventory and its source do not have. Which settings they must have is known only if all nodes must have them."""
-    if not any(run.is_owned and not run.limit for run in runs) or inventory.nodes.keys().isdisjoint(live):
+    if not _every_node_must(runs) or _of_another_cluster(inventory, live):
         return
     why = "the API server has this Node, and the inventory does not: no address of it is known"
     spares_control_plane = not any(part.asked.policy.control_plane for part in parts)
@@ -290,6 +295,17 @@ def _unlisted(
         )
 
 
+def _every_node_must(runs: Sequence[CountingRun]) -> bool:
+    """Whether a setting is owned that each node must have, also one that the inventory does not list."""
+    return any(run.is_owned and not run.limit for run in runs)
+
+
+def _of_another_cluster(inventory: Inventory, live: Collection[str]) -> str:
+    if not inventory.nodes.keys().isdisjoint(live):
+        return ""
+    return f"the API server lists {counted(len(live), 'Node')}, and none of the inventory's: it may be that of another cluster"
+
+
 def note_comparison(call: CallPorts, comparison: OwnedComparison) -> bool:
     """Keep a comparison of the whole cluster in the journal. Whether other nodes lack a setting than at the last one."""
     if not comparison.is_whole:
@@ -298,13 +314,15 @@ def note_comparison(call: CallPorts, comparison: OwnedComparison) -> bool:
     noted, now = owned_in(journal, found.cluster), call.clock.now()
     last = noted.compared if noted is not None else None
     without, unread = kept_nodes(found.lacking), kept_nodes(found.unread)
-    same = last is not None and (last.as_wanted, last.without, last.not_compared) == (
+    unlisted = found.unlisted if found.misses_nodes else ""
+    same = last is not None and (last.as_wanted, last.without, last.not_compared, bool(last.unlisted)) == (
         len(found.as_wanted),
         without,
         unread,
+        bool(unlisted),
     )
     if last is None or not same or now - last.at >= NOTED_EVERY:
-        journal.note(found.cluster, Note(now, call.who, compared_note(len(found.as_wanted), without, unread)))
+        journal.note(found.cluster, Note(now, call.who, compared_note(len(found.as_wanted), without, unread, unlisted)))
     return bool(without) and without != (last.without if last is not None else "")
 
 

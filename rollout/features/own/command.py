@@ -27,7 +27,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.drift_text import DriftDocument, drift_document
 from rollout.core.presentation.nothing_to_do import NothingToDo
-from rollout.core.presentation.owned_text import OwnedNodes, owned_nodes_lines
+from rollout.core.presentation.owned_text import OwnedNodes, owned_nodes_lines, unlisted_lines
 from rollout.core.presentation.summary import exit_code
 from rollout.core.text import documents
 from rollout.core.text.message_folding import folded, for_all
@@ -122,6 +122,8 @@ def _tell(session: Session, comparison: OwnedComparison) -> None:
 def newcomers_planned(session: Session, cluster: str, playbook: str, limit: str) -> Planned | None:
     """For `rollout plan --newcomers`. ``None``: no node is to be planned, and the operator has read why."""
     _, comparison = _comparison(session, cluster)
+    for line in unlisted_lines(comparison.found):
+        say(line.strip(), err=True)
     found = plan_newcomers(session, comparison, playbook, limit)
     _say_waiting(found.waiting)
     if found.planned is None and not found.waiting:
@@ -175,7 +177,7 @@ def newcomers(session: Session, cluster: str, yes: bool) -> int:  # noqa: FBT001
     found, terminal = comparison.found, Terminal(session, yes)
     terminal.documents([drift_document(verified.checks, verified.unread, found)])
     terminal.show(owned_nodes_lines(found, session.clock.now()))
-    left = 10 if found.lacking else 4 if found.unread else 0
+    left = 10 if found.lacking else 4 if found.is_partial else 0
     if not found.newcomers:
         return left
     made = plan_newcomers(session, comparison, "", "")

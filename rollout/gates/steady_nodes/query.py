@@ -12,6 +12,7 @@ from rollout.core.model.live import LiveNode
 from rollout.core.model.verdict import SHOWN, Judged, Verdict
 from rollout.core.text import json_text
 from rollout.core.text.json_text import Json
+from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
 SteadyKind = Literal["nodesSteady"]
@@ -23,7 +24,8 @@ FLAPS = 2
 class SteadyQuery(GateQuery):
     """``nodeReady`` looks at a node in its own wave only; this gate looks at all that the run has changed, in the soak of each wave.
 
-    A node flaps if it ceased to be Ready twice. One reboot is none, and a Node that is gone is not judged.
+    A node flaps if it ceased to be Ready twice. One reboot is none, and a Node that is gone is not judged. An API server without most of
+    the nodes may be that of another cluster: then nothing is known.
     """
 
     kind: SteadyKind = "nodesSteady"
@@ -34,6 +36,9 @@ class SteadyQuery(GateQuery):
 
     def lacks_back_end(self, endpoints: Endpoints) -> bool:
         return not endpoints.kubeconfig
+
+
+_NO_NODE = "no such Node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class SteadyWatch:
 def steady_watch(before: SteadyWatch | None, now: LiveNode | None) -> SteadyWatch:
     """``now`` ``None``: the API server does not know it. It left, which the run sees by itself."""
     if now is None:
-        return SteadyWatch("", said="no such Node")
+        return SteadyWatch("", said=_NO_NODE)
     if now.ready != "True":
         said = f"Ready is {printable(now.ready, 20) or 'not reported'}"
         times = before.unsteady if before else 0
@@ -64,17 +69,26 @@ def steady_watch(before: SteadyWatch | None, now: LiveNode | None) -> SteadyWatc
 
 def judge_nodes(nodes: Iterable[tuple[str, SteadyWatch]], most: int) -> Judged:
     """``most``: from so many nodes on it is harm. One node that is not Ready, for the first time, is none: each fleet has such nodes."""
-    every = list(nodes)
+    watched = list(nodes)
+    absent = [name for name, node in watched if node.said == _NO_NODE]
+    every = [(name, node) for name, node in watched if node.said != _NO_NODE]
     unsteady = [(name, node) for name, node in every if node.down or node.unsteady >= FLAPS]
     times = sum(node.unsteady for _, node in unsteady)
+    if len(absent) > len(every):
+        said = f"the API server has {len(every)} of the {counted(len(watched), 'changed node')}"
+        return Verdict.UNKNOWN, f"{said}: it may be that of another cluster"
+    gone = f"; not judged, no such Node: {printable(fold(absent), 200)}" if absent else ""
     if not unsteady:
         once = [f"{name}: {node.said}" for name, node in every if node.unsteady or node.said]
         said = f"{counted(len(every), 'changed node')} {'was' if len(every) == 1 else 'were'} Ready at each reading"
-        return Verdict.PASS, f"{said}, but for one time each: {'; '.join(once[:SHOWN])}" if once else said
+        return (
+            Verdict.PASS,
+            f"{said}, but for one time each: {'; '.join(once[:SHOWN])}{gone}" if once else f"{said}{gone}",
+        )
     told = "; ".join(f"{name}: {node.said}" for name, node in unsteady[:SHOWN])
     more = f" and {len(unsteady) - SHOWN} more" if len(unsteady) > SHOWN else ""
     was = "was" if len(unsteady) == 1 else "were"
-    said = f"{len(unsteady)} of {counted(len(every), 'changed node')} {was} not always Ready: {told}{more}"
+    said = f"{len(unsteady)} of {counted(len(every), 'changed node')} {was} not always Ready: {told}{more}{gone}"
     return (Verdict.FAIL if times > 1 and len(unsteady) >= most else Verdict.PASS), said
 
 

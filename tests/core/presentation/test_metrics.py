@@ -52,6 +52,17 @@ def test_nodes_that_lack_an_owned_setting_are_counted_as_they_were_last_compared
     compared = ComparedNodes(2000.0, 38, "n[1-2]", "n9")
     lines = metrics_text([replace(measured(under_way()), compared=compared)]).splitlines()
     assert 'rollout_nodes_without_owned_setting{cluster="rno"} 2' in lines
+    assert 'rollout_nodes_not_compared_with_owned_settings{cluster="rno"} 1' in lines
+    assert 'rollout_owned_settings_api_not_compared{cluster="rno"} 0' in lines
+    away = metrics_text(
+        [
+            replace(
+                measured(under_way()), compared=replace(compared, not_compared="~2000:0123456789ab", unlisted="refused")
+            )
+        ]
+    )
+    assert 'rollout_nodes_not_compared_with_owned_settings{cluster="rno"} 2000\n' in away
+    assert 'rollout_owned_settings_api_not_compared{cluster="rno"} 1\n' in away
     assert 'rollout_owned_settings_compared_timestamp_seconds{cluster="rno"} 2000' in lines
     assert "rollout_nodes_without_owned_setting" not in metrics_text([measured(under_way())]), "nothing was compared"
 

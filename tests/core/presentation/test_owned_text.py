@@ -33,6 +33,19 @@ def test_a_comparison_is_of_the_settings_that_were_owned_then() -> None:
     assert (later.runs, later.compared) == (("r1", "r2"), None)
 
 
+def test_a_comparison_that_did_not_see_the_nodes_of_the_api_server_tells_why() -> None:
+    note = (2000.0, compared_note(38, "", "", "connection refused; tried twice [api-away]"))
+    noted = owned_noted([OWNED, note])
+    assert noted is not None
+    assert noted.compared == ComparedNodes(2000.0, 38, "", "", "connection refused; tried twice [api-away]")
+    lines = list(owned_lines("rno", noted))
+    assert (
+        "nodes that only the API server lists not compared: connection refused; tried twice [api-away]; as `rollout"
+        in lines[0]
+    )
+    assert lines[1] == "      rollout verify --cluster rno"
+
+
 def test_the_last_comparison_is_told_with_its_time() -> None:
     lines = list(owned_lines("rno", owned_noted([OWNED, COMPARED])))
     assert lines == [

@@ -151,14 +151,14 @@ def _node(name: str, mark: str) -> LiveNode:
 
 def test_marked_cordons_are_lifted_from_the_selected_nodes_and_failures_are_named() -> None:
     api = Marked(marks={"a": "r1", "b": "", "c": "r2", "d": "r1"}, stuck="d")
-    assert lift_cordons(api, {"a", "b", "d"}, "r1") == Lifted(("a",), (("d", "gone [not-reached]"),))
+    assert lift_cordons(api, api.nodes(), {"a", "b", "d"}, "r1") == Lifted(("a",), (("d", "gone [not-reached]"),))
     assert api.marks == {"a": "", "b": "", "c": "r2", "d": "r1"}
-    assert lift_cordons(api, {"c"}) == Lifted(("c",))
+    assert lift_cordons(api, api.nodes(), {"c"}) == Lifted(("c",))
 
 
 def test_cordons_of_spared_runs_stay() -> None:
     api = Marked(marks={"a": "r1", "b": "r2"})
-    assert lift_cordons(api, {"a", "b"}, spared=frozenset({"r2"})) == Lifted(("a",))
+    assert lift_cordons(api, api.nodes(), {"a", "b"}, spared=frozenset({"r2"})) == Lifted(("a",))
     assert api.marks == {"a": "", "b": "r2"}
 
 

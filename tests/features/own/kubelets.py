@@ -22,7 +22,7 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Snapshot, digest
 from rollout.core.presentation.nothing_to_do import NothingToDo
 from rollout.core.run.state import Ending, RunState
-from rollout.errors import InputError, Problem
+from rollout.errors import AwayError, InputError, Problem
 from rollout.features.own.asking import own_run
 from rollout.kubelet import versions
 from tests.app.call import CLUSTER, FakeCall, FakeOperator
@@ -117,12 +117,13 @@ def _runtime(version: str) -> str:
 class Fleet(FakeCall):
     """``machines``: every node that can be reached. ``live``: the Nodes of the API server (``None``: no kubeconfig).
 
-    ``remembers``: when the inventory's nodes were listed, if their source does not answer now.
+    ``api_away``: why it does not answer; ``""``: it does. ``remembers``: when the inventory's nodes were listed, if their source does not answer now.
     """
 
     machines: dict[str, KubeadmNode] = field(default_factory=dict)
     live: tuple[LiveNode, ...] | None = None
     remembers: str = ""
+    api_away: str = ""
     contacts: Counter[str] = field(default_factory=Counter)
     verbs: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -144,7 +145,7 @@ class Fleet(FakeCall):
         return replace(super().inventory(cluster), remembered=self.remembers)
 
     def sources(self) -> ApiSources:
-        return _Api(self.live or ())
+        return _Api(self.live or (), self.api_away)
 
     def lists(self, *names: str, **others: Any) -> None:
         """The nodes that the inventory has from now on."""
@@ -211,9 +212,12 @@ def live(name: str, *, ready: str = "True", since: str = "1970-01-01T00:00:00Z",
 @dataclass(frozen=True)
 class _Api:
     nodes: tuple[LiveNode, ...]
+    away: str = ""
 
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         assert (kubeconfig, context) == ("k", "")
+        if self.away:
+            raise AwayError("not-reached", self.away)
         return self.nodes
 
     def pods(self, kubeconfig: str, context: str, nodes: Collection[str]) -> tuple[PlacedPod, ...]:

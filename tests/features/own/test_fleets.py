@@ -297,6 +297,33 @@ def test_nodes_that_are_not_ready_for_long_enough_wait_and_the_others_are_planne
     assert newcomers(fleet)[0] == {"n4", "n5"}
 
 
+def test_nodes_that_only_the_api_server_lists_are_not_compared_without_its_list(tmp_path: Path) -> None:
+    """Each node of the inventory is as wanted. A node that is missing there may lack the setting all the same."""
+    fleet = owning(tmp_path, *THREE)
+    told = "nodes that only the API server lists were not compared: "
+
+    def comparison(limit: str = "") -> OwnedNodes:
+        _, found = compare_owned(fleet, CLUSTER, limit)
+        assert found is not None
+        return found.found
+
+    assert f"{told}no kubeconfig is named" in said(fleet)
+    assert not comparison().is_partial, "nobody has named an API server"
+    fleet.live = (live("other-1"),)
+    fleet.lists(*THREE)
+    assert f"{told}the API server lists 1 Node, and none of the inventory's: it may be that of another cluster" in said(
+        fleet
+    )
+    assert comparison().is_partial
+    assert not comparison("n1").unlisted, "a part of the nodes was asked for"
+    fleet.live = tuple(map(live, THREE))
+    fleet.lists(*THREE)
+    assert (comparison().unlisted, comparison().is_partial) == ("", False)
+    fleet.api_away = "Connection refused"
+    assert f"{told}Connection refused [not-reached]" in said(fleet)
+    assert comparison().is_partial
+
+
 def test_ages_are_those_of_the_nodes_of_the_api_server(tmp_path: Path) -> None:
     fleet = owning(tmp_path, *THREE)
     fleet.lists(*THREE, "n4")

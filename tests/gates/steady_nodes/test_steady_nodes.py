@@ -10,6 +10,7 @@ import pytest
 
 from rollout.app.asked_gate import AskedGate, WaveRun
 from rollout.app.ports import Ran
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.live import LiveNode
 from rollout.core.model.playbook import ALL_CAUSES, Budget, Cause, Scope, Share
@@ -17,6 +18,7 @@ from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
 from rollout.core.text import json_text
 from rollout.errors import AwayError, RemoteError
+from rollout.gates.api_checks.query import ApiCheck
 from rollout.gates.steady_nodes.asking import connected
 from rollout.gates.steady_nodes.query import MOST_KEPT, SteadyQuery, SteadyWatch, kept, read_back
 from tests.adapters.kubernetes.node_gates import Watch, plan
@@ -116,10 +118,20 @@ def test_nodes_that_left_are_not_judged() -> None:
     """An autoscaler takes nodes away at any time, and the run sees by itself that they are gone."""
     rounds = Rounds()
     rounds.now()
+    del rounds.cluster.shows["n2"]
+    said = "2 changed nodes were Ready at each reading; not judged, no such Node: n2"
+    assert rounds.now() == (Verdict.PASS, said)
+
+
+def test_an_api_server_without_most_of_the_nodes_shows_nothing_of_them() -> None:
+    """It is that of another cluster: its kubeconfig has another current context, for example since the run was resumed."""
+    rounds = Rounds()
+    rounds.now()
     del rounds.cluster.shows["n2"], rounds.cluster.shows["n3"]
-    verdict, said = rounds.now()
-    assert verdict is Verdict.PASS
-    assert said.endswith("n2: no such Node; n3: no such Node")
+    said = "the API server has 1 of the 3 changed nodes: it may be that of another cluster"
+    assert rounds.now() == (Verdict.UNKNOWN, said)
+    rounds.cluster.shows = {"other-1": "08:00"}
+    assert rounds.now() == (Verdict.UNKNOWN, said.replace("has 1", "has 0"))
 
 
 def test_a_reboot_each_is_no_flapping() -> None:
@@ -199,12 +211,26 @@ def test_an_api_server_that_does_not_answer_is_no_pass() -> None:
 def test_before_a_wave_an_api_server_that_does_not_answer_halts_nothing() -> None:
     """Nodes without a baseline wait for it, each for itself."""
     rounds = Rounds()
+    rounds.plan = replace(rounds.plan, gates=(Gate(ApiCheck("podsKept"), GateScope.NODE, "pods"),))
     rounds.now(0, "n1")
     rounds.cluster.fails = [AwayError("not-reached", "Connection refused")]
     opened = rounds.gate.before(OpenWave(1, ("n2",)))
     assert opened is not None
     assert opened[0] is Verdict.PASS
     assert set(read_back(opened[2])[0]) == {"n1"}, "a new controller goes on with what was read before"
+
+
+def test_before_a_wave_without_node_gates_at_the_api_server_its_answer_is_waited_for() -> None:
+    rounds = Rounds()
+    rounds.plan = replace(rounds.plan, gates=())
+    rounds.now(0, "n1")
+    rounds.cluster.fails = [AwayError("not-reached", "Connection refused")]
+    opened = rounds.gate.before(OpenWave(1, ("n2",)))
+    assert opened is not None
+    assert opened[:2] == (Verdict.PASS, "1 changed node was Ready at each reading")
+    rounds.cluster.fails = [RemoteError("forbidden", "no")]
+    with pytest.raises(RemoteError, match="no"):
+        rounds.gate.before(OpenWave(1, ("n2",)))
 
 
 def test_a_new_controller_looks_at_nodes_that_no_baseline_has() -> None:

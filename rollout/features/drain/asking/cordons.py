@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from rollout.app.call import CallPorts
 from rollout.app.ports import Journal
 from rollout.app.runs import leased
+from rollout.core.model.fleet_changes import is_their_list
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
+from rollout.core.model.live import LiveNode
 from rollout.core.presentation.summary import run_summary
 from rollout.core.run.events import CordonsLifted
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.machine import as_journaled, step
-from rollout.core.run.state import Phase, RunState
+from rollout.core.run.state import NodeState, Phase, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import RemoteError, RolloutError, StateError
@@ -123,16 +125,35 @@ def lift(
     run: str = "",
     known: Collection[str] = (),
     spared: Collection[str] = frozenset(),
+    of: Collection[str] = (),
 ) -> LiftedCordons:
-    """Lift the cordons of ``run`` (``""``: of every run except ``spared``). An error of the API server is in the result."""
+    """Lift the cordons of ``run`` (``""``: of every run except ``spared``). An error of the API server is in the result.
+
+    So is an answer that has fewer than half of the nodes, of the run or of ``names``: it may be of another cluster. ``known``: nodes
+    that are cordoned according to the journal. ``of``: the nodes of ``run``.
+    """
     lifted, why = Lifted(), NotAskedWhy(None, "no kubeconfig is named") if known else None
     try:
         with server(inventory) as cluster:
             if cluster is not None:
-                lifted, why = lift_cordons(cluster, names, run, spared), None
+                nodes = cluster.nodes()
+                lifted = lift_cordons(cluster, nodes, names, run, spared)
+                why = _of_another_cluster(nodes, of, known) if run else _of_another_cluster(nodes, names, names)
     except RolloutError as error:
         why = NotAskedWhy(error.reference, error.message)
     return LiftedCordons(lifted, why, tuple(known), by_hand(run, spared))
+
+
+def _of_another_cluster(nodes: Sequence[LiveNode], of: Collection[str], asked: Collection[str]) -> NotAskedWhy | None:
+    """Why it is not known that nodes of ``asked`` that the API server does not list have no cordon; ``None``: it is known.
+
+    A Node that is gone from the cluster of the other nodes took its cordon with it.
+    """
+    listed = {node.name for node in nodes}
+    if listed.issuperset(asked) or is_their_list(of, listed):
+        return None
+    said = f"the API server lists {counted(len(listed), 'Node')}, and {len(listed.intersection(of))} of {counted(len(of), 'node')}"
+    return NotAskedWhy("most-nodes-unlisted", f"{said}: it may be that of another cluster")
 
 
 def lift_those_of(
@@ -146,7 +167,8 @@ def lift_those_of(
     """Lift the cordons of one run on these nodes. If the run has ended (``state``), record that in its journal."""
     run = state.order.run
     known = tuple(name for name, record in state.nodes.items() if record.cordoned)
-    found = lift(server, inventory, names, run, known)
+    there = [name for name, record in state.nodes.items() if record.state is not NodeState.GONE]
+    found = lift(server, inventory, names, run, known, of=there)
     gone = found.lifted.without([name for name in known if name in names]) if found.why is None else ()
     if gone and state.phase is Phase.ENDED:
         try:
@@ -163,15 +185,16 @@ def lift_those_of(
 
 
 def lift_cordons(
-    cluster: DrainCluster, names: Collection[str], run: str = "", spared: Collection[str] = frozenset()
+    cluster: DrainCluster,
+    nodes: Sequence[LiveNode],
+    names: Collection[str],
+    run: str = "",
+    spared: Collection[str] = frozenset(),
 ) -> Lifted:
-    """Lift cordons with the mark of ``run`` (``""``: of every run except ``spared``) and any token from these nodes.
-
-    ``RemoteError`` if the nodes cannot be listed.
-    """
+    """Lift cordons with the mark of ``run`` (``""``: of every run except ``spared``) and any token from ``nodes`` with these names."""
     ours = [
         node
-        for node in cluster.nodes()
+        for node in nodes
         if node.name in names and node.cordoned_by and run in ("", node.cordoned_by) and node.cordoned_by not in spared
     ]
     lifted: list[str] = []
