@@ -23,6 +23,7 @@ apply_arm() {
     [ -z "$lost" ] || refuse not-durable "it is not known that the disk has the receipt: $lost"
     refuse state-not-writable "the receipt could not be stored"
   }
+  f_armed=1
   guard_start
   guard_is_proven || {
     v_because=$why
@@ -72,7 +73,7 @@ apply_in_time() { # else an agent that froze during its preparation would change
 apply_locked() {
   local asked lost
   lock_fence
-  receipt_load "$tx" && { receipt_show receipt "$tx" && finish; }
+  receipt_need "$tx" && { receipt_show receipt "$tx" && finish; }
   freeze_refuse
   status_refuse_voided
   [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse ended-here "run $run has ended here"
@@ -87,7 +88,7 @@ apply_locked() {
   apply_arm
   until=$((r_deadline - 2000))
   # shellcheck disable=SC2086 # a list of paths
-  files_digest $f_paths $s_staged
+  files_digest $f_paths $s_staged || { v_because=$why && staging_abandon && refuse program-failed "$v_because"; }
   each file staging_is_as_ordered || apply_refuse_staging
   each file checks_before || { staging_abandon; refuse drifted "$c_drifted changed while staging"; }
   apply_in_time
@@ -119,7 +120,6 @@ verb_apply() {
   [ "$seen$measure" != 11 ] || ! health_is_restarted "$unit" || apply_tell_measured
   last_log_tell $((r_deadline - guard * 1000))
   [ "$unwatched" = 0 ] || { PAYLOAD='' && health_tell; }
-  lock_read_token
-  say "token $k_counter $k_run $k_state"
+  ! lock_find_token || say "token $k_counter $k_run $k_state"
   receipt_show receipt "$tx"
 }

@@ -25,7 +25,7 @@ confirm_keeps_foreign() { # the loaded transaction has foreign bytes, which no r
 
 confirm_locked() {
   lock_fence
-  receipt_load "$tx" || refuse no-transaction "$tx"
+  receipt_need "$tx" || refuse no-transaction "$tx"
   lock_accept || lock_refuse_token
   case $r_state in
     reverting | reverted)
@@ -58,10 +58,10 @@ confirm_is_as_ordered() { # every file of the loaded transaction holds what it w
   local n
   files_targets
   # shellcheck disable=SC2086 # a list of paths
-  files_digest $f_paths
+  files_digest $f_paths || return 1
   n=1
   while [ "$n" -le "$r_files" ]; do
-    files_load "$n"
+    files_load "$n" || { why="the note $T/file.$n could not be read" && return 1; }
     files_is_as "$f_after" "$f_path" || { why="$f_path is not what $tx has written" && return 1; }
     n=$((n + 1))
   done

@@ -22,8 +22,15 @@ files_load() { # N: what to do with file N into f_…; paths as the node sees th
   f_made=$*
 }
 
-files_digest() { # PATH…: sums, for files_is_as; one process for all that are there: some versions end at the first that is not
-  local digestible
+files_digest() { # PATH…: sums, for files_is_as. False, with `why`, if they are not known, where that is no reason to refuse
+  local summed
+  files_sum "$@"
+  summed=$?
+  files_failed_as "$summed" sha256sum
+}
+
+files_sum() { # PATH…: the same, whatever sha256sum did: its status; one process for all that are there: some versions end at the first that is not
+  local digestible summed
   f_digested=" $*"
   for digestible in "$@"; do
     shift
@@ -32,18 +39,22 @@ files_digest() { # PATH…: sums, for files_is_as; one process for all that are 
   f_sums=$NL
   [ "$#" -gt 0 ] || return 0
   f_sums=$(sha256sum -- "$@" 2>/dev/null)
-  files_failed_as $? sha256sum
+  summed=$?
   f_sums=$NL$f_sums$NL
+  return "$summed"
 }
 
 files_failed_as() { # STATUS PROGRAM: it was not started, or was killed: what it would have shown is unknown. A trigger tries again, a verb refuses.
-  # One that failed has shown a part: a revert does what it can, and a change refuses
+  # One that failed has shown a part: a revert does what it can, and a change refuses. Once a transaction is armed here, nothing is refused: its
+  # caller ends it, for which this is false, with `why`
   case $1,$verb in
     0,* | 1,guard | 1,watch | 1,boot | 1,revert | 1,status | 1,verify | 1,snapshot) return 0 ;;
     *,guard | *,watch | *,boot) exit 1 ;;
   esac
   tell_end "$1"
-  refuse program-failed "$2 $w_ended"
+  why="$2 $w_ended"
+  [ "$f_armed" = 0 ] || return 1
+  refuse program-failed "$why"
 }
 
 files_lacks_sum() { # PATH: a regular file of which `files_digest` got no sum

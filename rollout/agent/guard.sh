@@ -129,8 +129,9 @@ guard_is_needed_by_others() { # the boot unit, by a transaction other than the l
     entry=${entry%/receipt}
     receipt_here "${entry##*/}"
     { [ "$tx" != "$mine" ] && [ -f "$T/receipt" ] && [ ! -L "$T" ]; } || continue
-    while IFS='=' read -r key value && [ "$key" != state ]; do :; done <"$T/receipt"
-    case $value in armed | reverting) needed=0 ;; *) ! durable_is_unsettled || needed=0 ;; esac
+    key='' value=''
+    while IFS='=' read -r key value && [ "$key" != state ]; do :; done 2>/dev/null <"$T/receipt"
+    case $key,$value in state,confirmed | state,reverted) ! durable_is_unsettled || needed=0 ;; *) needed=0 ;; esac # one that cannot be read, too
   done
   receipt_here "$mine"
   return "$needed"
@@ -187,7 +188,8 @@ guard_keep() { # of the loaded transaction, armed in this boot: start them again
   shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
   case $shown in *ActiveState=active* | *ActiveState=activating*) return ;; esac
   guard_start --no-block
-  { receipt_load "$tx" && [ "$r_state" = armed ]; } || guard_disarm # it ended meanwhile: not every caller has the lock
+  receipt_load "$tx" || ! receipt_is_unread || return 0
+  [ "$r_state" = armed ] || guard_disarm # it ended meanwhile: not every caller has the lock
 }
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and by what the watch's unit has tried; else `why`

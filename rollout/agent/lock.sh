@@ -132,11 +132,21 @@ lock() {
   lock_hold 5 2>/dev/null || refuse locked "the lock of this node was not free for 5 s"
 }
 
-lock_read_token() {
-  k_counter=0 k_run=- k_state=ended
-  [ -f "$S/token" ] && read -r k_counter k_run k_state <"$S/token"
-  is_number "$k_counter" || k_counter=0 k_run=- k_state=ended
-  k_stored=1
+lock_read_token() { lock_find_token || refuse token-unreadable "$S/token is there, and could not be read or has no token"; }
+
+lock_find_token() { # false if there is one that cannot be read. A first claim whose power failed leaves an empty file, before the first receipt
+  k_counter=0 k_run=- k_state=ended k_stored=1
+  [ -e "$S/token" ] || [ -L "$S/token" ] || return 0
+  read -r k_counter k_run k_state 2>/dev/null <"$S/token"
+  if ! { is_number "$k_counter" && is_name "$k_run" && [ -n "$k_state" ]; }; then
+    k_counter=0 k_run=- k_state=ended
+    [ ! -s "$S/token" ] || return 1
+    set +f
+    set -- "$S"/tx/*/receipt
+    set -f
+    [ ! -e "$1" ]
+    return
+  fi
   [ "$k_state" != lost ] || k_stored=0 k_state=ended
 }
 

@@ -18,7 +18,7 @@ measure_note_path() { # PATH…: into `m_list`, each once. Paths outside the alp
 measure_run_command() { # NAME SECONDS BASE64
   local line shown
   if ! { is_name "$1" && is_number "$2"; }; then refuse bad-argument "command $1"; fi
-  line=$(printf %s "$3" | base64 -d)
+  line=$(printf %s "$3" | base64 -d) && [ -n "$line" ] || refuse program-failed "base64 could not decode the command $1" # an empty one would succeed
   allow $(($2 + 3))
   # First the status, then the end of its output. A process that it leaves behind may hold the output open: tail waits
   # no longer than the command could have, and the status is known anyway.
@@ -43,8 +43,12 @@ measure_show_units() { # the kubelet's unit and the runtimes', as answered: prop
     case $NL$u_block$NL in *"${NL}LoadState=loaded$NL"*) ;; *) [ "$served" = "$unit" ] || continue ;; esac
     if [ "$served" = "$unit" ]; then
       measure_show_unit unit
-      processes_find_kubelet "$m_this_pid"
-      [ "$p_kubelet" = "$m_this_pid" ] || say "unit $served KubeletPID $p_kubelet" # a child of the main process
+      if ! processes_find_kubelet "$m_this_pid"; then
+        p_kubelet=0
+        say "unit $served KubeletPID "
+      elif [ "$p_kubelet" != "$m_this_pid" ]; then
+        say "unit $served KubeletPID $p_kubelet" # a child of the main process
+      fi
       m_pid=$p_kubelet m_started=$m_this_started m_kubelet_files=$m_unit_files
       measure_show_process "$m_pid" "process"
     else

@@ -33,15 +33,17 @@ processes_choose_unit() { # into `unit`: where systemd has no kubelet.service, t
 }
 
 processes_find_kubelet() { # PID of the main process of `unit`: the process that is its kubelet, into `p_kubelet`; 0 if there is none. RKE2 starts it as a child, and
-  # k3s has it in itself
-  local found
+  # k3s has it in itself. False if the processes could not be searched
+  local found status
   p_kubelet=$1
   case $unit,$1 in *,0) return 0 ;; rke2-*) ;; *) return 0 ;; esac
   set +f
   found=$(lastly 5 grep -h -s "^[0-9]* (kubelet) [^XZ] $1 " -- "$R"/proc/[0-9]*/stat 2>/dev/null)
+  status=$?
   set -f
   p_kubelet=${found%% *}
   case $found in '' | *"$NL"*) p_kubelet=0 ;; esac # of two it is not known which one stays
+  [ "$status" -le 2 ] # 2: one of the processes has ended meanwhile
 }
 
 processes_find_home() { # PID of a kubelet: the folder that its k3s or RKE2 keeps its agent in, into `p_home`; none if that is not known

@@ -4,12 +4,29 @@ receipt_here() { # TX: its folder
   tx=$1 T=$S/tx/$1
 }
 
-receipt_load() { # TX: its receipt into r_…; false if it has none
+receipt_load() { # TX: its receipt into r_…; false if it has none, or if that cannot be read: `receipt_is_unread`
   receipt_here "$1"
   w_contents=''
   [ -L "$T" ] || contents "$T/receipt"
   r_text=$w_contents
   receipt_parse
+}
+
+receipt_is_unread() { # after a load that was false: a receipt is there, and it may be that of an armed transaction
+  [ -z "$r_state" ] && [ ! -L "$T" ] && { [ -e "$T/receipt" ] || [ -L "$T/receipt" ]; }
+}
+
+receipt_need() { # TX: as load; refuses if it cannot be read
+  receipt_load "$1" && return
+  ! receipt_is_unread || receipt_refuse "$1"
+  return 1
+}
+
+receipt_refuse() { refuse receipt-unreadable "the receipt of $1 is there, and could not be read or has no state"; } # TX
+
+receipt_need_all() { # after `receipt_list`: refuses if one of them cannot be read
+  local name
+  for name in $r_unread; do receipt_refuse "$name"; done
 }
 
 receipt_load_known() { # TX: as load, but as `receipt_list` has just read it
@@ -58,6 +75,7 @@ receipt_parse() { # `r_text` into r_…; false if it has no state
   unset IFS
   [ "$r_limit" -gt 0 ] || r_limit=$((r_deadline + 150000)) # written by an earlier version
   [ -n "$r_program" ] || ! find_program kubelet || r_program=$w_program # an earlier version found it on PATH only
+  [ "$r_files" != 0 ] || r_state='' # its rest was not read
   [ -n "$r_state" ]
 }
 
@@ -108,15 +126,16 @@ receipt_note_place() { # right before the requested revert of a confirmed transa
   esac 2>/dev/null || :
 }
 
-receipt_list() { # [last] every transaction's name into `r_all`, newest first; with `last`: that with the last apply or revert first
+receipt_list() { # [last] every transaction's name into `r_all`, newest first; with `last`: that with the last apply or revert first. Into `r_unread`
+  # those with a receipt that cannot be read
   local found nth by entry r_place top rest newest
-  r_all='' found='' r_names='' nth=0 by=${1:-apply}
+  r_all='' r_unread='' found='' r_names='' nth=0 by=${1:-apply}
   set +f
   set -- "$S"/tx/*/receipt
   set -f
   for entry in "$@"; do
     entry=${entry%/receipt}
-    receipt_load "${entry##*/}" || continue
+    receipt_load "${entry##*/}" || { ! receipt_is_unread || r_unread="$r_unread $tx"; continue; }
     receipt_read_place
     [ "$by,$((r_place > r_seq))" = last,1 ] || r_place=$r_seq
     nth=$((nth + 1)) found="$found $r_place:$tx" r_names="$r_names $tx"
@@ -140,7 +159,7 @@ receipt_seconds_left() { # left: seconds until this receipt's guard fires; 0 if 
 }
 
 receipt_show() { # WORD TX: a line of output
-  ! receipt_load "$2" || receipt_tell "$1"
+  ! receipt_need "$2" || receipt_tell "$1"
 }
 
 receipt_tell() { # WORD: a line of output, of the loaded receipt

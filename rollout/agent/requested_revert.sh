@@ -6,7 +6,7 @@ requested_revert_check_ours() { # a requested revert removes only our bytes, and
   files_digest $f_paths
   n=1
   while [ "$n" -le "$r_files" ]; do
-    files_load "$n"
+    files_load "$n" || refuse program-failed "the note $T/file.$n could not be read" # nor is it known which file that is
     if ! files_is_as "$f_after" "$f_path" && ! files_is_as "$f_before" "$f_path"; then
       if files_lacks_sum "$f_path"; then refuse program-failed "sha256sum could not read $f_path"; fi # whose bytes they are is not known
       refuse foreign-bytes "$f_path"
@@ -29,11 +29,12 @@ requested_revert_rearm_boot_unit() { # a confirmed transaction has no guard; its
 requested_revert_locked() {
   local asked name
   lock_fence
-  receipt_load "$tx" || refuse no-transaction "$tx"
+  receipt_need "$tx" || refuse no-transaction "$tx"
   lock_accept || say "say token-not-stored ${undurable:-it could not be written}"
   case $r_state in reverted) ! durable_seal || health_tell_reverted && return ;; esac
   asked=$tx
   receipt_list
+  receipt_need_all
   for name in $r_all; do
     receipt_load_known "$name"
     case $name/$r_state in "$asked"/*) ;; */armed | */reverting) refuse armed-by-another "$name is $r_state" ;; esac

@@ -42,23 +42,27 @@ restarts_units() { # in order, after the SIGHUPs; `why`, if one fails. Since whe
 }
 
 restarts_again() { # with the old files: every unit, even if others fail; those not seen to be restarted into `v_unrestarted`
-  local name
+  local name unheard
+  unheard=''
   clock
   h_given_at=$now
   health_remember_units # now: a crash loop went on while the files were restored: its restarts do not count against the units
   for name in $r_hangups; do # a process that died of a SIGHUP is started
-    restarts_hang_up "$name" || restarts_surely "$name" || say "say restart-failed systemctl kill --signal=HUP $name did not succeed, and systemctl restart $name $w_ended"
+    restarts_hang_up "$name" || restarts_surely "$name" || {
+      unheard="$unheard $name"
+      say "say restart-failed systemctl kill --signal=HUP $name did not succeed, and systemctl restart $name $w_ended"
+    }
   done
-  [ -n "$r_units" ] || return 0
+  [ -n "$r_units$unheard" ] || return 0
   for name in $r_units; do
     restarts_surely "$name" || say "say restart-failed systemctl restart $name $w_ended"
   done
   h_asked_at=$h_given_at
   ! health_is_born || return 0
   # shellcheck disable=SC2086 # a list of units
-  processes_ask_units $r_units
+  processes_ask_units $r_units $unheard
   h_fresh=1
-  for name in $r_units; do
+  for name in $r_units $unheard; do
     if restarts_is_seen "$name"; then restarts_recount "$name"; else v_unrestarted="$v_unrestarted${v_unrestarted:+ }$name"; fi
   done
 }

@@ -17,6 +17,7 @@ revert_give_back() { # N: restore file N; may be repeated; counted in `v_given` 
   files_load "$1" || return 1
   files_is_as "$f_before" "$f_path" && return 0
   files_is_as "$f_after" "$f_path" || revert_keep_foreign "$1" "$f_path"
+  [ "$v_stuck" != durability-unknown ] || true 2>/dev/null >"$T/stuck" # if this attempt dies, the next one restarts the units
   if [ "$f_before" = absent ]; then
     let_go 30 rm -f "$R$f_path" || return 1
   else
@@ -67,6 +68,8 @@ revert_unstage() { # remove the copies that are outside the transaction's folder
       nears="$nears $R$f_near.new $R$f_near.old $R$f_near.try $R$f_near.tried"
       tried=$R${f_path%/*}/.rollout-$tx.$n.try
       [ ! -d "$tried" ] || rmdir "$tried" || stays=1 # of a `try` that was killed
+    else
+      stays=1 # it is not known where they are
     fi
     n=$((n + 1))
   done
@@ -109,8 +112,9 @@ revert_fully() { # CAUSE HOW: revert to the end; HOW is restart, or files at boo
   local v_unrestarted v_kept was times
   revert_restrain
   files_targets
+  [ "$verb" = revert ] || f_armed=1
   # shellcheck disable=SC2086 # a list of paths
-  files_digest $f_paths $f_copies
+  files_digest $f_paths $f_copies || files_digest $f_paths $f_copies || return 1 # of a verb; its guard tries again
   v_how=$2
   revert_is_untouched && v_how=nothing
   revert_read_stuck
@@ -126,10 +130,11 @@ revert_fully() { # CAUSE HOW: revert to the end; HOW is restart, or files at boo
   fi
   revert_give_all_back
   revert_remove_all_made
+  revert_read_back
   files_folders
   # shellcheck disable=SC2086 # a list of paths
   durable_flush_soon $f_dirs
-  case $v_given,$v_stuck in 0,not-given-back | 0,durability-unknown) v_how=finished ;; esac # by the previous attempt
+  ! revert_is_finished || v_how=finished
   case $v_how in restart | files) restarts_reload_surely ;; esac
   case $v_how in restart) restarts_again ;; files) restarts_running ;; esac
   durable_flush_rest
@@ -148,9 +153,30 @@ revert_give_all_back() { # every file, even if others fail; those that keep the 
   local n
   v_given=0 n=1
   while [ "$n" -le "$r_files" ]; do
-    revert_give_back "$n" || v_kept="$v_kept${v_kept:+ }$f_path"
+    revert_give_back "$n" || v_kept="$v_kept${v_kept:+ }${f_path:-/var/lib/rollout/tx/$tx/file.$n}" # the note, if that cannot be read
     n=$((n + 1))
   done
+}
+
+revert_read_back() { # what was given back is read, not believed: the old file, too, may have been written to. What has no old bytes into `v_kept`
+  local n
+  [ "$v_given" != 0 ] || return 0
+  # shellcheck disable=SC2086 # a list of paths
+  files_sum $f_paths
+  n=1
+  while [ "$n" -le "$r_files" ]; do
+    ! files_load "$n" || files_is_as "$f_before" "$f_path" || case " $v_kept " in *" $f_path "*) ;; *) v_kept="$v_kept${v_kept:+ }$f_path" ;; esac
+    n=$((n + 1))
+  done
+}
+
+revert_is_finished() { # by the previous attempt of this boot, as far as it goes: it has restarted the units, and no file was given back since then, by a killed attempt or by hand
+  case $v_given,$v_stuck,$v_stuck_text in
+    0,not-given-back,"$v_kept /"*) return 1 ;; # it had kept others too
+    0,not-given-back,"$v_kept "*) [ -n "$v_kept" ] ;;
+    0,durability-unknown,*) ;;
+    *) return 1 ;;
+  esac
 }
 
 revert_is_whole() { # else the reason is noted: the receipt stays `reverting`, and the next attempt or the next boot continues
@@ -159,7 +185,7 @@ revert_is_whole() { # else the reason is noted: the receipt stays `reverting`, a
   elif [ -n "$v_unrestarted" ]; then
     revert_stick not-restarted "it was not seen that $v_unrestarted runs a process from after its old files were there"
   elif [ -n "$v_kept" ]; then
-    revert_stick not-given-back "$v_kept $(revert_attributes "${v_kept%% *}" "could not be restored")"
+    revert_stick not-given-back "$v_kept $(revert_attributes "${v_kept%% *}" "does not have its old bytes again")"
   elif [ -n "$undurable" ]; then
     revert_stick durability-unknown "$undurable; it is left to the guard to write the old files again"
   else

@@ -124,7 +124,7 @@ shown_files_show() { # with|without: a line for each path in `m_list`. Into `x_t
     # shellcheck disable=SC2086 # a list of paths
     [ "$f_digested" = "$x_present" ] || files_digest $x_present # an apply has just done so
     f_sums=${f_sums#"$NL"}
-    # shellcheck disable=SC2086 # a list of paths
+    # shellcheck disable=SC2086 # a list of paths; a regular file of which a program showed nothing is told without its digest
     x_stats=$(stat -c '%n %a %u:%g %s %h %i %.9Y %.9Z' -- $x_present 2>/dev/null)$NL
   fi
   x_batch='' x_batched=0
@@ -152,7 +152,6 @@ shown_files_show_one() { # with|without PATH
   line=${x_stats%%"$NL"*}
   case $line in "$R$2 "*) details=${line#"$R$2 "} x_stats=${x_stats#*"$NL"} ;; esac
   if [ "$kind" != regular ] || [ -z "$details" ] || [ -z "$sum" ]; then
-    [ "$kind" != regular ] || kind=other # removed meanwhile, or unreadable
     say "file $kind - - - - $2 -"
     return
   fi

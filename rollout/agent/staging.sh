@@ -1,6 +1,7 @@
 staging_sweep() { # remove transactions that died before their receipt; refuses if one is still under way
   local name
   receipt_list
+  receipt_need_all
   s_top=0
   for name in $r_all; do
     receipt_load_known "$name"

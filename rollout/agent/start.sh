@@ -65,7 +65,7 @@ unset IFS
   for name in $(declare -F); do case $name in declare | -*) ;; *) unset -f "$name" ;; esac done
 }
 
-PAYLOAD='' spoken='' f_notes='' r_names='' boot='' h_fresh=0 c_brief=0 c_measured='' f_digested='' f_sums='' t_owned=0 x_times='' undurable='' d_haste='' d_late=''
+PAYLOAD='' spoken='' f_notes='' r_names='' boot='' h_fresh=0 c_brief=0 c_measured='' f_digested='' f_sums='' f_armed=0 t_owned=0 x_times='' undurable='' d_haste='' d_late=''
 export LC_ALL=C HOME=/root # command gates may want one
 umask 077
 trap '' HUP PIPE

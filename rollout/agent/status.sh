@@ -6,7 +6,7 @@ status_claim_locked() {
   [ "$counter $run live" = "$k_counter $k_run $k_state" ] || lock_write_token live || lock_refuse_token
   [ "$counter" = "$older" ] || status_forget_voids # not before the newer token fences what they refuse
   [ -e "$S/void" ] || true 2>/dev/null >"$S/void" || :
-  [ "$void" != 1 ] || receipt_load "$tx" || status_make_void
+  [ "$void" != 1 ] || receipt_need "$tx" || status_make_void
 }
 
 # A transaction that its run gave up here is a name, `void.COUNTER.TX`: an apply of it that comes at last is refused. A claim lays an empty
@@ -42,6 +42,7 @@ status_show() { # token, receipts, facts that cost nothing
   lock_read_token
   say "token $k_counter $k_run $k_state"
   receipt_list
+  receipt_need_all
   count=0 asked=$1
   for name in $r_all; do
     count=$((count + 1))

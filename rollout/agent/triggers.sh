@@ -10,7 +10,7 @@ triggers_guard_locked() {
     esac
     triggers_leave_no_boot_unit
   else
-    receipt_here "$tx"
+    ! receipt_is_unread || exit 1 # it may be armed: systemd runs this again
     [ ! -d "$T" ] || staging_abandon
   fi
 }
@@ -28,7 +28,8 @@ verb_guard() { # TX: the time is over
 }
 
 verb_watch() { # TX: sleep until the timer must have fired and started its guard; then act as the guard
-  receipt_load "$tx" && boot_id && [ "$r_boot" = "$boot" ] || exit 0
+  receipt_load "$tx" || { ! receipt_is_unread || exit 1; }
+  boot_id && [ -n "$r_state" ] && [ "$r_boot" = "$boot" ] || exit 0
   while clock && [ "$now" -lt $((r_deadline + 10000)) ]; do
     sleep $(((r_deadline + 10000 - now + 999) / 1000)) || nap
   done
@@ -89,7 +90,7 @@ triggers_boot_locked() {
   boot_id
   later=0
   for name in $r_all; do
-    receipt_load "$name"
+    receipt_load "$name" || return 1
     clock
     case $r_state in
       armed)
@@ -104,6 +105,7 @@ triggers_boot_locked() {
       *) durable_has_ended || later=1 ;;
     esac
   done
+  [ -z "$r_unread" ] || return 1
   [ "$later" = 1 ] || { receipt_here - && guard_remove_boot_unit; }
 }
 
@@ -117,11 +119,11 @@ verb_leave() { # after the boot unit: timer and watch ended with the previous bo
   local name
   allow 25
   receipt_list
-  for name in $r_all; do
+  for name in $r_unread $r_all; do
     receipt_load "$name"
     receipt_seconds_left # this boot's own timer is still to come
     case $r_left/$r_state in
-      0/armed | 0/reverting) ;;
+      0/ | 0/armed | 0/reverting) ;;
       */armed) continue ;;
       *) durable_is_unsettled || continue ;; # the disk may still have it as reverting
     esac

@@ -5,12 +5,11 @@ verify_expect() { # what each file of the loaded transaction held before and aft
   n=1
   receipt_read_place
   while [ "$n" -le "$r_files" ]; do
-    if files_load "$n"; then
-      case " $m_list " in *" $f_path "*) ;; *) m_list="$m_list $f_path" ;; esac
-      mode='- -'
-      read -r mode 2>/dev/null <"$T/mode.$n" || mode='- -'
-      say "expected $tx $r_state $r_seq $r_place $f_before $f_after $mode $f_path"
-    fi
+    files_load "$n" || refuse program-failed "the note $T/file.$n could not be read" # else nothing would be expected of that file
+    case " $m_list " in *" $f_path "*) ;; *) m_list="$m_list $f_path" ;; esac
+    mode='- -'
+    read -r mode 2>/dev/null <"$T/mode.$n" || mode='- -'
+    say "expected $tx $r_state $r_seq $r_place $f_before $f_after $mode $f_path"
     n=$((n + 1))
   done
 }

@@ -72,8 +72,8 @@ class UnitState:
 
     @property
     def kubelet_pid(self) -> str:
-        """The kubelet in it: RKE2's is a child of the main process, which only the agent knows; ``""``: not told."""
-        return self.properties.get("KubeletPID") or self.properties.get("MainPID", "")
+        """The kubelet in it: RKE2's is a child of the main process, which only the agent knows; ``""``: not told, or it could not be looked for."""
+        return self.properties.get("KubeletPID", self.properties.get("MainPID", ""))
 
     @property
     def standing(self) -> str:

@@ -34,7 +34,7 @@ class Trigger(StrEnum):
     REFUSED = "refused"
     UNREACHED = "unreached"  # no command was started on the node
     AWAY = "away"  # what carries commands to nodes was away itself: nothing is known of the node
-    LOST = "lost"  # a command was started, but its end was not seen
+    LOST = "lost"  # a command was started, but its end was not seen, or the node cannot read its own receipt
     GATES_PASSED = "gates-passed"
     GATES_FAILED = "gates-failed"
     GATES_UNKNOWN = "gates-unknown"
@@ -304,6 +304,8 @@ _REVERTED_BY = {
     "boot": Trigger.REVERTED_BY_GUARD,
     "asked": Trigger.REVERTED_ON_REQUEST,
 }
+RECEIPT_UNREADABLE = "receipt-unreadable"
+"""The reference with which a node reports that it has a receipt that it cannot read: whatever was asked, nothing is known of its change."""
 NOT_REVERTED_YET = frozenset({"not-given-back", "not-restarted", "not-durable", "durability-unknown"})
 """References of a revert that cannot complete for now."""
 _TOLD_BY_THE_RECEIPT = frozenset({"too-late", "not-durable", "durability-unknown"})
@@ -318,7 +320,7 @@ def trigger_of(report: Report, void: str = "") -> Trigger:
     """
     if report.outcome is Outcome.UNREACHED:
         return Trigger.AWAY if report.reference == AWAY else Trigger.UNREACHED
-    if report.outcome is Outcome.LOST:
+    if report.outcome is Outcome.LOST or report.reference == RECEIPT_UNREADABLE:
         return Trigger.LOST
     if report.outcome is Outcome.REFUSED and (report.receipt is None or report.reference not in _TOLD_BY_THE_RECEIPT):
         return Trigger.REFUSED

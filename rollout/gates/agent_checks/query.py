@@ -115,7 +115,7 @@ def _exchanged(change: Change, measurement: Measurement, previous: Measurement |
 
 def _restarted(before: UnitState | None, now: UnitState | None) -> str:
     then, today = _identity(before), _identity(now)
-    if before is None or now is None or then == today:
+    if before is None or now is None or not then[0] or not today[0] or then == today:
         return ""
     return f"MainPID {then[0]} → {today[0]}, NRestarts {then[1]} → {today[1]}"
 

@@ -148,7 +148,7 @@ ANSWERS: Final[Mapping[str, Line]] = MappingProxyType(
     {
         "refused": Line(
             (("", REFERENCE), ("", TEXT)),
-            "refused, and nothing was touched (but see `too-late`, and `still-needed` after its `left` lines)",
+            "refused, and nothing was touched (but see `too-late`, `receipt-unreadable`, and `still-needed` after its `left` lines)",
         ),
         "failed": Line((("", REFERENCE), ("", TEXT)), "a revert that has not ended; its receipt stays `reverting`"),
         "say": Line((("", TEXT),), "REFERENCE TEXT: evidence for people"),
@@ -196,7 +196,7 @@ ANSWERS: Final[Mapping[str, Line]] = MappingProxyType(
                 ("", ABSOLUTE),
                 ("", _choice("+", "-")),
             ),
-            "`+`: its bytes are in the next `content` line (regular files up to 128 KiB); `-` where a field does not apply",
+            "`+`: its bytes are in the next `content` line (regular files up to 128 KiB); `-` where a field does not apply; a regular file without a digest could not be read",
         ),
         "content": Line(
             (("", ENCODED),), "the bytes of all files with `+` since the last such line, one after the other"
@@ -422,6 +422,8 @@ REFUSED: Final = (
     "too-late",
     "not-finished",
     "not-as-ordered",
+    "receipt-unreadable",
+    "token-unreadable",
     "foreign-bytes",
     "kubelet-changed",
     "no-transaction",

@@ -161,6 +161,8 @@ def text_of(state: FileState | None, path: str) -> str:
         raise LayoutError("not-a-regular-file", f"{shown} does not exist")
     if state.kind != "regular":
         raise LayoutError("not-a-regular-file", f"{shown} is not a regular file ({state.kind})")
+    if not state.digest:
+        raise LayoutError("layout-not-understood", f"{shown} could not be read on the node")
     if state.content is None:
         raise LayoutError("file-too-large", f"{shown} has {state.size} bytes, more than the agent can send")
     try:

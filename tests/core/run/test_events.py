@@ -26,6 +26,7 @@ CASES = [
     ("refused although it has a receipt", report(Outcome.REFUSED, receipt(R.CONFIRMED), reference="locked"), Trigger.REFUSED),
     ("too late: what is on the node counts", report(Outcome.REFUSED, receipt(R.REVERTED, "guard"), reference="too-late"), Trigger.REVERTED_BY_GUARD),
     ("no such transaction", report(), Trigger.UNTOUCHED),
+    ("a receipt that the node cannot read", report(Outcome.REFUSED, reference="receipt-unreadable"), Trigger.LOST),
     ("still running", report(receipt=receipt(R.ARMED)), Trigger.BUSY),
     ("armed and healthy", report(receipt=receipt(R.ARMED, finished=True)), Trigger.ARMED),
     ("confirmed", report(receipt=receipt(R.CONFIRMED)), Trigger.CONFIRMED),
