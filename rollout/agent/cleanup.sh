@@ -30,11 +30,12 @@ cleanup_list_left() { # our things outside $S, if any
   done
   set -f
   for name in $e_guards; do cleanup_left "$name"; done
+  [ "$e_listed" = 1 ] || cleanup_left "units of rollout, if any: systemctl list-units did not succeed"
 }
 
-cleanup_list_guards() { # timers and services of ours that systemd knows, into `e_guards`
+cleanup_list_guards() { # timers and services of ours that systemd knows, into `e_guards`; `e_listed`: 0 if it did not report them
   local shown line
-  shown=$(lastly 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null)
+  shown=$(lastly 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null) && e_listed=1 || e_listed=0
   e_guards=''
   IFS=$NL
   for line in $shown; do

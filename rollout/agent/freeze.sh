@@ -27,14 +27,22 @@ freeze_note_why() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument why ;; *)
 freeze_locked() { # STATE: in force by one rename
   lock_read_token
   freeze_read
-  [ "$z_counter $z_name $z_state" != "$counter $run $1" ] || return 0
-  [ "$counter" -ge "$k_counter" ] || refuse fenced "this node has accepted token $k_counter of run $k_run"
-  [ "$counter" -gt "$z_counter" ] || refuse fenced "this node has accepted token $z_counter of $z_name"
+  if [ "$z_counter $z_name $z_state" != "$counter $run $1" ]; then # else a repetition, and it may be that the disk has not the first one
+    [ "$counter" -ge "$k_counter" ] || refuse fenced "this node has accepted token $k_counter of run $k_run"
+    [ "$counter" -gt "$z_counter" ] || refuse fenced "this node has accepted token $z_counter of $z_name"
+  fi
   z_who=- z_why=-
   each who freeze_note_who
   each why freeze_note_why
   if ! { printf '%s %s %s %s %s\n' "$counter" "$run" "$1" "$z_who" "$z_why" 2>/dev/null >"$S/freeze.new" && durable_flush "$S/freeze.new" &&
-    mv -f "$S/freeze.new" "$S/freeze" && durable_flush "$S" "${S%/*}"; }; then lock_refuse_token; fi
+    mv -f "$S/freeze.new" "$S/freeze"; }; then
+    [ -z "$undurable" ] || refuse not-durable "it is not known that the disk has the new state of the freeze, so it is not in force: $undurable"
+    refuse state-not-writable "the new state of the freeze could not be stored"
+  fi
+  durable_flush "$S" "${S%/*}" && return
+  freeze_read
+  freeze_show || :
+  refuse not-durable "the node is $z_state from now on, and it is not known that the disk has that: $undurable"
 }
 
 freeze() { # STATE

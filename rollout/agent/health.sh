@@ -227,14 +227,17 @@ health_is_proven() { # compared with what was remembered before the restart; the
 
 health_tell() { # of the units, after a restart with the old files
   case $v_how in
-    nothing) say "healthy yes no file had been exchanged" && return ;;
+    nothing) # no unit was restarted: each is to run as it is now
+      r_units='' r_hangups=''
+      health_remember_units
+      ;;
     finished) return ;;
   esac
   if health_is_proven; then say "healthy yes $why"; else say "healthy no $why"; fi
 }
 
 health_tell_reverted() { # of the loaded transaction, whatever reverted it: a unit that does not run with the old files
-  local since name
+  local since name looks
   [ "$r_state" = reverted ] || return 0
   boot_id
   since=boot # whatever reverted it, a later boot has started all units
@@ -244,11 +247,19 @@ health_tell_reverted() { # of the loaded transaction, whatever reverted it: a un
   [ "$#" -gt 0 ] || return 0
   processes_ask_units "$@"
   for name in "$@"; do
-    processes_look_up "$name" || return 0
+    processes_look_up "$name" || { health_tell_unasked "$name" && return; }
+    looks=1
+    while [ "$u_active/$since" = "inactive/$r_cause" ] && [ "$looks" -le 10 ]; do # between the stop and the start of a restart
+      nap
+      processes_look "$name" || { health_tell_unasked "$name" && return; }
+      looks=$((looks + 1))
+    done
     ! health_is_unread "$name" || { say "healthy no $name: systemd has not read its unit files anew" && return; }
     case $u_active/$u_sub/$since in
-      */auto-restart/boot) ;; # what it needs may still be starting
-      failed/* | */auto-restart/*) say "healthy no $name is $u_sub with the old files" && return ;;
+      */auto-restart/boot | inactive/*/boot) ;; # what it needs may still be starting
+      failed/* | inactive/* | */auto-restart/*) say "healthy no $name is $u_sub with the old files" && return ;;
     esac
   done
 }
+
+health_tell_unasked() { say "refused systemd-not-answering systemctl show reported no state of $1, which runs or does not run with its old files"; } # UNIT

@@ -1,13 +1,15 @@
 # --------------------------------------------------------------------------------------------------- lock and fencing
 
-lock_hold() { # SECONDS: take the lock; wait at most this long
+lock_hold() { # SECONDS: take the lock; wait at most this long. Else `k_end`: 1 if another process has it
   local patience
+  k_end=0
   clock
   patience=$((now + $1 * 1000))
   while :; do
     [ -d "$S/tx" ] || mkdir -p "$S/tx" || return 1
     command exec 9>>"$S/lock" || return 1 # without `command`, an exec that fails would end dash
     until flock -n 9; do
+      k_end=$?
       clock
       [ "$now" -lt "$patience" ] || return 1
       nap
@@ -129,7 +131,11 @@ lock() {
   [ "$t_owned" = 1 ] || lock_is_ours || refuse state-not-ours "$k_not_ours is a link, or another user's, or may be written by others, or its mode could not be read"
   [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$(mkdir -p "$S/tx" 2>&1 | tail -n 1)"
   true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$({ true >>"$S/lock"; } 2>&1 | tail -n 1)"
-  lock_hold 5 2>/dev/null || refuse locked "the lock of this node was not free for 5 s"
+  lock_hold 5 2>/dev/null && return
+  [ "$k_end" != 0 ] || refuse state-not-writable "$S/lock could not be opened as the lock"
+  [ "$k_end" != 1 ] || refuse locked "the lock of this node was not free for 5 s"
+  tell_end "$k_end"
+  refuse program-failed "flock $w_ended"
 }
 
 lock_read_token() { lock_find_token || refuse token-unreadable "$S/token is there, and could not be read or has no token"; }

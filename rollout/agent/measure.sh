@@ -18,7 +18,8 @@ measure_note_path() { # PATH…: into `m_list`, each once. Paths outside the alp
 measure_run_command() { # NAME SECONDS BASE64
   local line shown
   if ! { is_name "$1" && is_number "$2"; }; then refuse bad-argument "command $1"; fi
-  line=$(printf %s "$3" | base64 -d) && [ -n "$line" ] || refuse program-failed "base64 could not decode the command $1" # an empty one would succeed
+  line=$(printf %s "$3" | base64 -d) || line=''
+  [ -n "$line" ] || refuse program-failed "base64 could not decode the command $1" # an empty one would succeed
   allow $(($2 + 3))
   # First the status, then the end of its output. A process that it leaves behind may hold the output open: tail waits
   # no longer than the command could have, and the status is known anyway.

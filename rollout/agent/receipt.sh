@@ -168,5 +168,6 @@ receipt_tell() { # WORD: a line of output, of the loaded receipt
   [ "$r_state" != armed ] || receipt_seconds_left
   told=$r_state
   ! durable_is_unsettled || case $r_state in confirmed) told=armed ;; reverted) told=reverting ;; esac # the disk may still have that
+  [ "$1" != receipt ] || w_state=$told
   say "$1 tx=$tx run=$r_run counter=$r_counter state=$told cause=$r_cause left=$r_left finished=$r_finished"
 }

@@ -67,7 +67,7 @@ status_show_roles() { # static pods in the usual folders, and the unit with the 
 }
 
 verb_status() {
-  local e_guards m_list
+  local m_list
   allow 25
   if [ "$claim" = 1 ]; then
     need run counter
@@ -77,7 +77,7 @@ verb_status() {
     exec 9>&- # the measurements below change nothing, and a gate's children must not hold the lock
   fi
   status_show "$tx"
-  [ "$strays" != 1 ] || { e_guards='' && cleanup_list_left; }
+  [ "$strays" != 1 ] || { cleanup_list_guards && cleanup_tell_remembered && cleanup_list_left; }
   [ "$roles" != 1 ] || status_show_roles
   if [ "$measure" != 1 ]; then
     { [ -z "$asked" ] || ! receipt_load "$asked"; } || { guard_keep && durable_keep_trying && health_tell_reverted && revert_tell_stuck && last_log_tell_guards; }

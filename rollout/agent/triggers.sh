@@ -38,17 +38,20 @@ verb_watch() { # TX: sleep until the timer must have fired and started its guard
 
 verb_try() { # TX: in the sandbox of a guard, before the first rename: every operation of a revert, with names of our own that match no
   # reader's pattern. The result into `tried`, which the receipt names: `complete`, or what failed first; and the unit's invocation
-  local failed
+  local tried
   receipt_load "$tx" && [ "$r_state" = armed ] && [ ! -e "$T/tried" ] || exit 0
   allow 20
-  failed=$(triggers_try_all 2>&1)
-  if ! { printf '%s %s\n' "${failed:-complete}" "${INVOCATION_ID-}" >"$T/tried.new" && mv -f "$T/tried.new" "$T/tried"; }; then
-    printf '%s\n' "${failed:-rename-in-the-state}" >"$T/tried"
+  tried=$(triggers_try_all 2>&1)
+  tried=${tried%%"$NL"*}
+  : "${tried:=its-process-ended}"
+  if ! { printf '%s %s\n' "$tried" "${INVOCATION_ID-}" >"$T/tried.new" && mv -f "$T/tried.new" "$T/tried"; }; then
+    [ "$tried" != complete ] || tried=rename-in-the-state
+    printf '%s\n' "$tried" >"$T/tried"
   fi
   durable_flush "$T/tried" "$T" || echo "$undurable" >"$T/tried"
 }
 
-triggers_try_all() { # print what fails first
+triggers_try_all() { # print what fails first; `complete` if nothing has failed
   local asked n seen names empty folder from
   asked=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" 2>/dev/null)
   case $asked in *ActiveState=active*) ;; *) echo systemctl && return ;; esac
@@ -82,6 +85,7 @@ triggers_try_all() { # print what fails first
     # where a reader may read any name, it reads no folder
     [ -z "$empty" ] || { mkdir $empty && rmdir $empty; } 2>/dev/null || echo "a-name-in-a-folder-of-drop-ins"
   }
+  echo complete
 }
 
 triggers_boot_locked() {

@@ -13,7 +13,7 @@ tell() { # print what was said
 finish() {
   say "end $verb"
   tell
-  conversation_log "$t_order: ${w_outcome-done}"
+  conversation_log "$t_order: ${w_outcome-${w_state-done}}"
   exit 0
 }
 

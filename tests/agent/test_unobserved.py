@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_at_boot_it_leaves_a_guard_that_tries_again(node: Node) -> None:
 def test_no_verb_takes_it_for_none(node: Node, verb: str) -> None:
     receipt(armed(node), "")
     claim = Claim(1, "run-1")
-    report = {
+    calls: dict[str, Callable[[], Report]] = {
         "status": lambda: node.status("t1"),
         "claim": lambda: node.status(claim=claim),
         "void": lambda: node.report(
@@ -81,7 +82,8 @@ def test_no_verb_takes_it_for_none(node: Node, verb: str) -> None:
         "revert": node.revert,
         "cleanup": node.cleanup,
         "forget": node.forget,
-    }[verb]()
+    }
+    report = calls[verb]()
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "receipt-unreadable"), report
     assert "t1" in report.message
     assert trigger_of(report) is Trigger.LOST, "it may have the change: nothing is known of it"
@@ -103,9 +105,9 @@ def test_nor_does_a_verb_for_another_transaction(node: Node, verb: str) -> None:
 
 def test_a_plan_and_a_verify_do_not_take_it_for_none(node: Node) -> None:
     receipt(armed(node), "")
-    found = node.snapshot()
-    assert isinstance(found, Unread)
-    assert found.reference == "receipt-unreadable"
+    planned = node.snapshot()
+    assert isinstance(planned, Unread)
+    assert planned.reference == "receipt-unreadable"
     command = agent_call.verify(node.program, unit="kubelet.service", paths=(), sudo=False, deadline=60)
     found = parse_verification("n1", node.run(command))
     assert isinstance(found, Unread)
@@ -350,3 +352,116 @@ def test_a_first_claim_that_lost_its_power_is_none(node: Node) -> None:
     assert report.outcome is Outcome.DONE
     assert report.token is not None
     assert report.token.counter == 2
+
+
+# ---------------------------------------------------------------------------------------------- health after the revert
+
+
+@pytest.mark.parametrize("state", ["pid=0 active=inactive sub=dead", "pid=0 active=failed sub=failed"])
+def test_a_reverted_node_without_a_kubelet_is_not_healthy(node: Node, state: str) -> None:
+    assert armed(node).trigger("guard") == 0
+    node.standin("unit", f"{state}\n")
+    assert trigger_of(node.status("t1")) is Trigger.STILL_UNHEALTHY
+
+
+def test_a_unit_between_the_stop_and_the_start_of_a_restart_is_looked_at_again(node: Node) -> None:
+    assert armed(node).trigger("guard") == 0
+    unit = node.at("/run/standin/unit")
+    node.standin("unit", "pid=0 active=inactive sub=dead\n")
+    wrap(node, "sleep", f"rm -f {unit}")
+    assert trigger_of(node.status("t1")) is Trigger.REVERTED_BY_GUARD
+
+
+def test_a_systemd_that_does_not_answer_has_not_shown_the_old_process(node: Node) -> None:
+    assert armed(node).trigger("guard") == 0
+    wrap(node, "systemctl", "exit 1")
+    for report in (node.status("t1"), node.revert(), node.confirm()):
+        assert (report.outcome, report.reference) == (Outcome.REFUSED, "systemd-not-answering"), report
+        assert trigger_of(report) is Trigger.REFUSED, "it is read again"
+
+
+def test_after_a_revert_without_a_rename_health_is_measured_too(node: Node) -> None:
+    wrap(node, "mv", f'case "$*" in *"{node.at(CONFIG)}") exit 1 ;; esac')
+    node.write("/proc/net/tcp", b"")
+    report = node.apply()
+    assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
+    assert report.healthy is False
+
+
+# ------------------------------------------------------------------------------------------------ what is left of units
+
+
+@pytest.mark.parametrize("verb", ["cleanup", "status"])
+def test_nothing_is_said_to_be_gone_that_systemd_did_not_list(node: Node, verb: str) -> None:
+    assert armed(node).confirm().outcome is Outcome.DONE
+    wrap(node, "systemctl", 'case "$1" in list-units) exit 1 ;; esac')
+    report = node.cleanup() if verb == "cleanup" else node.status(strays=True)
+    assert report.leftovers == ("units of rollout, if any: systemctl list-units did not succeed",)
+
+
+def test_strays_are_looked_for_in_systemd_too(node: Node) -> None:
+    assert armed(node).confirm().outcome is Outcome.DONE
+    node.standin("rollout-watch-t9.service")
+    assert "rollout-watch-t9.service" in node.status(strays=True).leftovers
+
+
+# ------------------------------------------------------------------------------------------------- what the guard tried
+
+
+def test_a_trial_that_was_killed_is_not_complete(node: Node) -> None:
+    path = node.bin / "ln"
+    path.write_text('#!/bin/sh\n[ -z "${INVOCATION_ID-}" ] || { kill -9 $PPID; exit 1; }\nexec /usr/bin/ln "$@"\n')
+    path.chmod(0o755)
+    report = node.apply()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "guard-not-proven"), report
+    assert node.files() == OLD
+
+
+# ------------------------------------------------------------------------------------------------- a freeze, and the lock
+
+
+def test_a_freeze_that_is_in_force_and_perhaps_not_on_the_disk_is_told(node: Node) -> None:
+    lose = 'case "$*" in *freeze.new* | *none*) ;; *lib/rollout*) exit 1 ;; esac'
+    armed(node)
+    assert node.confirm().outcome is Outcome.DONE
+    wrap(node, "sync", lose)
+    report = node.freeze()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
+    assert report.frozen is not None
+    assert "the node is frozen from now on" in report.message
+    again = node.freeze()
+    assert (again.outcome, again.reference) == (Outcome.REFUSED, "not-durable"), "a repetition proves it anew"
+    report = node.unfreeze()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
+    assert "the node is open from now on" in report.message
+    assert (report.frozen, node.status().frozen) == (None, None)
+
+
+def test_a_lock_that_could_not_be_requested_is_not_held_by_another(node: Node) -> None:
+    path = node.bin / "flock"
+    path.write_text("#!/bin/sh\nexit 71\n")
+    path.chmod(0o755)
+    with node.on_real_time():
+        report = node.apply()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "program-failed")
+    assert "flock failed with status 71" in report.message
+
+
+# ------------------------------------------------------------------------------------------------------ the log's words
+
+
+def test_the_nodes_journal_has_the_state_that_a_verb_left(node: Node) -> None:
+    node.apply(order(new={CONFIG: b"DEAD\n"}))
+    line = node.at("/run/standin/journal").read_text().splitlines()[-1]
+    assert line.startswith("apply ")
+    assert line.endswith(": reverted")
+
+
+def test_the_end_of_the_process_that_a_change_has_stopped_is_not_that_of_the_new_one(node: Node) -> None:
+    stopped = "[RESTART] node systemd[1]: kubelet.service: Main process exited, code=exited, status=143/n/a\n"
+    started = "[RESTART] node systemd[1]: Started kubelet.\n[RESTART] node kubelet[101]: runs\n"
+    node.standin("log.kubelet.service", stopped + started)
+    report = node.apply(order(new={CONFIG: b"LENIENT\n"}))
+    assert report.log is not None
+    assert report.log.exited == ""
+    assert any("runs" in line for line in report.log.lines)
