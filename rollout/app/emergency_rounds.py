@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -30,7 +30,7 @@ from rollout.app.start_times import PASSES
 from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
-from rollout.core.model.proof import NodeProof
+from rollout.core.model.proof import NOTHING_PROMISED, NodeProof
 from rollout.core.plans.receipt_history import OURS, OtherClusters
 from rollout.core.presentation.freeze_text import frozen_lines
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
@@ -241,7 +241,8 @@ class EmergencyRounds:
                 return Round(state, ())
             taken = to_be_proven(state) if state else {}
             access = self.call.access(self.inventory, (*taken, *found.already))
-            return Round(state, prove(access, tools.nodes, {**taken, **found.already}, left_behind(state), tools.keep))
+            asked = {**taken, **found.already}
+            return Round(state, prove(access, tools.nodes, asked, left_behind(state), tools.keep, _only_claimed(found)))
 
     def _run(self, found: Emergency, tools: Tools) -> RunState | None:
         if not found.order.nodes:
@@ -269,6 +270,16 @@ class EmergencyRounds:
 
     def new_run_id(self) -> str:
         return self.call.new_run_id()
+
+
+def _only_claimed(found: Emergency) -> Mapping[str, Mapping[str, str]]:
+    """Nodes where a run's claim was seen and no transaction of it: it has changed no file there."""
+    newest = found.seen.newest
+    return {
+        name: NOTHING_PROMISED
+        for name, tx in found.order.transactions.items()
+        if name not in newest or newest[name].tx != tx
+    }
 
 
 def _not_known(runs: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
@@ -37,12 +37,12 @@ def prove(
 ) -> tuple[NodeProof, ...]:
     """Prove each node of ``access``. ``transactions``: node → what was reverted; ``left``: what cleanup could not remove.
 
-    ``promised``: node → path → digest before the change, for nodes that the run's plan changed. ``keep`` stores the trace of an answer that rollout fails on. That node is not proven.
+    ``promised``: node → path → digest before the change, for nodes of which it is known. ``keep`` stores the trace of an answer that rollout fails on. That node is not proven.
     """
 
     def judged(target: Target, found: Verification | Unread) -> NodeProof:
         name = target.name
-        return proof_of(found, transactions[name], left.get(name, ()), promised.get(name, NOTHING_PROMISED))
+        return proof_of(found, transactions[name], left.get(name, ()), promised.get(name))
 
     def read(target: Target) -> NodeProof:
         name = target.name
@@ -57,31 +57,33 @@ def prove(
 
 
 def promised_files(journal: PastRuns, transactions: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
-    """Node → path → digest before the change (``""``: absent), by the plan of each run that may have changed the node.
+    """Node → path → digest before the change (``""``: absent), by the plan of each run; no path if the run has not touched the node.
 
-    Nodes that a run has not touched, and runs of which this journal has no readable plan, are left out.
+    Nodes of runs that this journal does not have, or not a readable plan of, are left out.
     """
-    files, changed = files_of_plans(journal), _changed(journal)
+    files, touched = files_of_plans(journal), _touched(journal)
     found: dict[str, Mapping[str, str]] = {}
     for name, transaction in transactions.items():
         run = transaction.rpartition("-")[0]
-        if name in changed(run):
-            found[name] = {file.path: file.before for file in files(run).get(name, ())}
+        match touched(run).get(name):
+            case False:
+                found[name] = NOTHING_PROMISED
+            case True if changed := files(run).get(name):
+                found[name] = {file.path: file.before for file in changed}
     return found
 
 
-def _changed(journal: PastRuns) -> Callable[[str], Collection[str]]:
-    """Run → the nodes that it may have changed."""
+def _touched(journal: PastRuns) -> Callable[[str], Mapping[str, bool]]:
+    """Run → its nodes, and whether it may have changed them. None of a run that cannot be read."""
 
     @cache
-    def changed(run: str) -> Collection[str]:
+    def touched(run: str) -> Mapping[str, bool]:
         if all(header.run != run for header in journal.listed()):
-            return frozenset()
+            return {}
         state = replay_if_readable(journal, run)
-        nodes = state.nodes.items() if state is not None else ()
-        return frozenset(name for name, record in nodes if record.state not in _UNTOUCHED)
+        return {name: record.state not in _UNTOUCHED or record.owed for name, record in state.nodes.items()} if state else {}
 
-    return changed
+    return touched
 
 
 def _found(

@@ -2,8 +2,8 @@
 
 The proof does not use the rollback's own record. PROVEN: every file of the transaction has the bytes from before it, no newer
 change is on them, the running kubelet has read them and is healthy. Nothing of ours is armed, and no run claims the node.
-UNCHANGED: the node has no such transaction, nothing of ours is armed there, and no file has the new bytes: nothing was reverted. WRONG: one of
-these was found false. UNKNOWN: one of these could not be read, which proves nothing.
+UNCHANGED: the node has no such transaction and nothing of ours is armed there. Its files have the bytes from before the change, or the run is known
+to have changed none there: nothing was reverted. WRONG: one of these was found false. UNKNOWN: one of these could not be read, which proves nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.snapshot import Measurement, ReceiptState, Unread
+from rollout.core.model.snapshot import NOT_ITS_OWN, NOT_OBSERVED, Measurement, ReceiptState, Unread
 from rollout.core.model.transactions import UNDER_WAY, on_top_of
 from rollout.core.model.verification import HINTS, Drift, Verification, drifts
 
@@ -21,6 +21,7 @@ BOOT_UNIT = "/etc/systemd/system/rollout-guard-boot.service"
 """The guard's file that survives a reboot; it exists as long as a guard does."""
 
 NOTHING_PROMISED: Mapping[str, str] = MappingProxyType({})
+"""Of a node that the run is known not to have changed."""
 
 _UNREAD = frozenset({"file-unread"})
 _NOT_ASKED = HINTS | {"kubelet-replaced"}
@@ -54,12 +55,12 @@ def proof_of(
     reading: Verification | Unread,
     transaction: str,
     left: tuple[str, ...] = (),
-    promised: Mapping[str, str] = NOTHING_PROMISED,
+    promised: Mapping[str, str] | None = None,
 ) -> NodeProof:
     """Judge one reading. ``transaction`` is the one that was reverted, ``left`` what the cleanup could not remove.
 
-    ``promised``: path → digest before the change (``""``: absent), by the plan of a run that changed the node. It counts if
-    the node has lost the receipt.
+    ``promised``: path → digest before the change (``""``: absent), by the plan of a run that changed the node; ``None``: not
+    known. It counts if the node does not have the receipt.
     """
     if isinstance(reading, Unread):
         return NodeProof(
@@ -78,7 +79,7 @@ def proof_of(
         (wrong if sure else unknown).append(text)
     good = Proven.PROVEN if _has(reading, transaction) else Proven.UNCHANGED
     proven = Proven.WRONG if wrong else Proven.UNKNOWN if unknown else good
-    return NodeProof(reading.node, proven, (*wrong, *unknown), _files(reading, promised))
+    return NodeProof(reading.node, proven, (*wrong, *unknown), _files(reading, promised or ()))
 
 
 def _has(reading: Verification, transaction: str) -> bool:
@@ -101,10 +102,13 @@ def _not_back(reading: Verification, transaction: str) -> Iterator[str]:
 
 
 def _not_as_promised(
-    reading: Verification, transaction: str, promised: Mapping[str, str]
+    reading: Verification, transaction: str, promised: Mapping[str, str] | None
 ) -> Iterator[tuple[bool, str]]:
     """Of a node without the receipt: its bytes, compared with those that the plan replaced; ``False``: not read."""
     if _has(reading, transaction):
+        return
+    if promised is None:
+        yield False, f"it has no receipt of {transaction}, and its files from before the change are not known"
         return
     for path, digest in promised.items():
         state = reading.files.get(path)
@@ -154,11 +158,13 @@ def _kubelet(measured: Measurement) -> Iterator[tuple[bool, str]]:
         yield True, "the kubelet's process was replaced while it was read"
     if measured.healthz is None:
         yield False, "the node has no program that can request healthz"
+    elif measured.healthz in NOT_OBSERVED:
+        yield False, f"healthz: {NOT_OBSERVED[measured.healthz]} [{NOT_ITS_OWN}]"
     elif measured.healthz not in _WELL:
         yield True, f"healthz: {measured.healthz}"
 
 
-def _files(reading: Verification, promised: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _files(reading: Verification, promised: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """The current digest of each file that we ever changed."""
     paths = dict.fromkeys((*(expected.path for expected in reading.expected), *promised))
     states = ((path, reading.files.get(path)) for path in paths)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.proof import BOOT_UNIT, NodeProof, Proven, as_before, proof_of
+from rollout.core.model.proof import BOOT_UNIT, NOTHING_PROMISED, NodeProof, Proven, as_before, proof_of
 from rollout.core.model.snapshot import (
+    NOT_OBSERVED,
     FileState,
     Measurement,
     Process,
@@ -58,8 +59,23 @@ def test_a_node_with_old_files_a_healthy_kubelet_and_nothing_of_ours_is_proven_b
 NEVER = replace(BACK, receipts=(), transactions=())
 
 
-def test_a_node_that_the_transaction_never_reached_is_unchanged_and_not_proven() -> None:
-    assert proof_of(NEVER, "t1").proven is Proven.UNCHANGED
+def test_a_node_that_the_run_is_known_not_to_have_changed_is_unchanged_and_not_proven() -> None:
+    assert proof_of(NEVER, "t1", promised=NOTHING_PROMISED).proven is Proven.UNCHANGED
+
+
+def test_a_missing_receipt_alone_proves_nothing() -> None:
+    """The receipts may have been removed, and no file was read."""
+    said = "it has no receipt of t1, and its files from before the change are not known"
+    assert proof_of(NEVER, "t1") == NodeProof("n1", Proven.UNKNOWN, (said,), ())
+
+
+@pytest.mark.parametrize("answer", NOT_OBSERVED)
+def test_an_answer_that_is_not_the_kubelets_own_is_unknown(answer: str) -> None:
+    proof = proof_of(replace(BACK, measurement=replace(WELL, healthz=answer)), "t1")
+    assert (proof.proven, proof.evidence) == (
+        Proven.UNKNOWN,
+        (f"healthz: {NOT_OBSERVED[answer]} [healthz-not-its-own]",),
+    )
 
 
 def test_without_the_receipt_the_bytes_are_compared_with_those_that_the_plan_replaced() -> None:
