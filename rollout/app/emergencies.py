@@ -113,6 +113,10 @@ class EmergencyIO(Protocol):
 
     def carry_out(self, found: Emergency) -> Round: ...
 
+    def prove_lost(self, runs: Sequence[str], names: Sequence[str]) -> tuple[NodeProof, ...]: ...
+
+    # the proofs of those nodes among ``names`` without a receipt that one of ``runs`` has changed, by the journal
+
     def tell(self, what: Told) -> None: ...
 
     def prove(self, proofs: Sequence[NodeProof]) -> None: ...
@@ -216,6 +220,7 @@ class EmergencyRollback:
             return
         self.owed |= done.kept
         self.proofs |= {proof.node: proof for proof in done.proofs}
+        self._look_at_lost(found.without)
         if done.state is None:
             return
         self._count(done.state.counter)
@@ -225,6 +230,11 @@ class EmergencyRollback:
         self.left_behind |= leftovers or done.state.owes_config_map
         for name in found.order.nodes.keys() - self.owed.keys():
             self.claims.pop(name, None)
+
+    def _look_at_lost(self, names: Sequence[str]) -> None:
+        """Nodes that answered without a receipt may have lost it, and still have the change."""
+        if names:
+            self.proofs |= {proof.node: proof for proof in self.io.prove_lost(self.picked, names)}
 
     def _count(self, counter: int) -> None:
         """One node alone can raise a later run's counter to any number.
@@ -263,6 +273,7 @@ class EmergencyRollback:
             for name, why in left.items()
             if (newest := self._held(heard.reports[name])) is not None
         }
+        self._look_at_lost(tuple(name for name in left if not heard.reports[name].receipts))
         self.owed = {name: report.why for name, report in heard.reports.items() if name not in left}
         if reports:
             silent = {

@@ -14,7 +14,7 @@ from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, Emergen
 from rollout.app.following import other_clusters
 from rollout.app.isolation import estimate
 from rollout.app.ports import Interruption, Journal, Nodes
-from rollout.app.proofs import prove
+from rollout.app.proofs import held_without_receipt, prove
 from rollout.app.reading import read_receipts, restart_pauses
 from rollout.app.revert import (
     known_control_plane,
@@ -36,7 +36,7 @@ from rollout.core.presentation.freeze_text import frozen_lines
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
 from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, Order, RunState
-from rollout.core.text.nodesets import limited
+from rollout.core.text.nodesets import fold, limited
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, SecondInterruptError, StateError
 
@@ -250,6 +250,20 @@ class EmergencyRounds:
         access = self.call.access(self.inventory, tuple(found.order.nodes))
         return start_revert(found.order, found.counter, access, tools)
 
+    def prove_lost(self, runs: Sequence[str], names: Sequence[str]) -> tuple[NodeProof, ...]:
+        """What the nodes do not have is known by the journal alone. Their bytes are read again, and compared with those that the plan replaced."""
+        journal = self.journal
+        held = (
+            None if journal is None else estimate(lambda: held_without_receipt(journal, runs, names), JOURNAL_SECONDS)
+        )
+        unread = runs if held is None else held.unread
+        if unread:
+            self.operator.tell((_not_known_of(unread, names),))
+        if held is None or not held.transactions:
+            return ()
+        access = self.call.access(self.inventory, tuple(held.transactions))
+        return prove(access, self._connections, held.transactions, {}, self.call.keep, held.promised)
+
     def tell(self, what: Told) -> None:
         self.operator.told(what, self.inventory.cluster)
 
@@ -288,6 +302,11 @@ def _not_known(runs: Sequence[str]) -> str:
         f"whether {names} wrote kubeadm's ConfigMap is not known: the journal does not show it, or was not read in time. "
         "If so, nodes that join get its settings; `rollout rollback RUN`, where its journal is, restores it"
     )
+
+
+def _not_known_of(runs: Sequence[str], names: Sequence[str]) -> str:
+    nodes = f"{counted(len(names), 'node')} without a transaction of rollout, {printable(fold(names), 300)}"
+    return f"whether {printable(', '.join(runs), 200)} changed {nodes}, is not known: the journal does not show it, or was not read in time"
 
 
 @dataclass(slots=True)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
 from rollout.app.following import replay_if_readable
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_snapshot, run_verification
-from rollout.app.node_histories import files_of_plans
+from rollout.app.node_histories import files_of_plans, rolled_back_since
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Nodes, PastRuns, Target
 from rollout.app.reading import each
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.proof import BOOT_UNIT, NOTHING_PROMISED, NodeProof, proof_of
 from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import Verification
+from rollout.core.run.facts import may_hold
 from rollout.core.run.state import NodeState
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.node.served import DEFAULT_HEALTHZ_PORT, healthz_port
@@ -73,6 +75,35 @@ def promised_files(journal: PastRuns, transactions: Mapping[str, str]) -> Mappin
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class HeldWithoutReceipt:
+    """Node → the transaction that the journal has there, and that no later run has reverted. ``promised`` as for ``prove``.
+
+    ``unread``: runs that this journal does not show.
+    """
+
+    transactions: Mapping[str, str]
+    promised: Mapping[str, Mapping[str, str]]
+    unread: tuple[str, ...]
+
+
+def held_without_receipt(journal: PastRuns, runs: Sequence[str], names: Sequence[str]) -> HeldWithoutReceipt:
+    """``runs``, the newest first. ``names``: nodes that have no receipt."""
+    listed = {header.run for header in journal.listed()}
+    states = {run: replay_if_readable(journal, run) if run in listed else None for run in runs}
+    transactions: dict[str, str] = {}
+    for run, state in states.items():
+        if state is None:
+            continue
+        back = {name for names in rolled_back_since(journal, run).values() for name in names}
+        for name in names:
+            record = state.nodes.get(name)
+            if record is not None and may_hold(record) and name not in back and name not in transactions:
+                transactions[name] = state.transaction(name)
+    unread = tuple(run for run, state in states.items() if state is None)
+    return HeldWithoutReceipt(transactions, promised_files(journal, transactions), unread)
+
+
 def _touched(journal: PastRuns) -> Callable[[str], Mapping[str, bool]]:
     """Run → its nodes, and whether it may have changed them. None of a run that cannot be read."""
 
@@ -81,7 +112,11 @@ def _touched(journal: PastRuns) -> Callable[[str], Mapping[str, bool]]:
         if all(header.run != run for header in journal.listed()):
             return {}
         state = replay_if_readable(journal, run)
-        return {name: record.state not in _UNTOUCHED or record.owed for name, record in state.nodes.items()} if state else {}
+        return (
+            {name: record.state not in _UNTOUCHED or record.owed for name, record in state.nodes.items()}
+            if state
+            else {}
+        )
 
     return touched
 

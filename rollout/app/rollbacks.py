@@ -225,6 +225,7 @@ class Emergency:
     counter: int
     seen: OnNodes
     already: Mapping[str, str]  # node → its transaction, already reverted
+    without: tuple[str, ...] = ()  # nodes that answered, and have no transaction at all
 
 
 def emergency(
@@ -264,7 +265,8 @@ def emergency(
     )
     shown = {name for name, report in reports.items() if seen_in_report(report)}
     order = _revert_order(run, inventory, todo, limits, unasked, force=force, seen={*control_plane, *shown})
-    return Emergency(picked, order, highest_token(reports) + 1, seen, already)
+    without = tuple(name for name, report in reports.items() if not report.receipts and name not in seen.silent)
+    return Emergency(picked, order, highest_token(reports) + 1, seen, already, without)
 
 
 def pick(seen: OnNodes, wanted: RunsToRevert) -> tuple[str, ...]:

@@ -131,8 +131,11 @@ def _told(what: Told, cluster: str) -> tuple[object, Iterable[str]]:
     """For programs, and for people."""
     match what:
         case Emergency():
-            lines = text.seen_lines(what.seen, what.picked, what.already, cluster)
-            return text.seen_document(what.seen, what.picked, what.already), lines
+            lines = (
+                *text.seen_lines(what.seen, what.picked, what.already, cluster),
+                *text.without_lines(what.without),
+            )
+            return text.seen_document(what.seen, what.picked, what.already, what.without), lines
         case TimeBack() | NoTimeBack():
             return text.predicted_document(what), text.predicted_lines(what)
         case Waiting():

@@ -346,6 +346,7 @@ class Script:
     cut_in: str = ""  # what the operator stops at once
     read_count: int = 0
     prediction: Callable[[], TimeBack] | None = None
+    changed: frozenset[str] = frozenset()  # nodes that the journal has as changed
     at: float = 0.0
     told: list[Told] = field(default_factory=list)
     orders: list[dict[str, str]] = field(default_factory=list)
@@ -382,6 +383,9 @@ class Script:
         ended = replace(state, nodes=records, phase=Phase.ENDED, ending=ending)
         read = (name for name in (*found.order.nodes, *found.already) if name not in away)
         return Round(ended, tuple(NodeProof(name, Proven.PROVEN) for name in read))
+
+    def prove_lost(self, runs: Sequence[str], names: Sequence[str]) -> tuple[NodeProof, ...]:
+        return tuple(NodeProof(name, Proven.UNKNOWN, tuple(runs)) for name in names if name in self.changed)
 
     def tell(self, what: Told) -> None:
         self.told.append(what)
@@ -629,3 +633,19 @@ def test_every_run_excludes_runs_that_started_after_the_emergency() -> None:
     assert go(script, wanted=RunsToRevert(every=True)) == 0
     assert script.orders == [{NODES[0]: "r9-1"}]
     assert LeftTo({NODES[1]: "its newest transaction is of run r12"}) in script.told
+
+
+@pytest.mark.parametrize(("changed", "code"), [(True, 4), (False, 0)])
+@pytest.mark.parametrize("at_first", [True, False])
+def test_a_node_that_answers_without_a_receipt_is_no_success_if_the_journal_has_it_as_changed(
+    *, changed: bool, code: int, at_first: bool
+) -> None:
+    lost = reports(HERE, said(NODES[1]))
+    script = Script(
+        [lost] if at_first else [reports(HERE, AWAY), lost], changed=frozenset(NODES[1:2] if changed else ())
+    )
+    assert go(script) == code
+    assert script.proofs == {NODES[0]: Proven.PROVEN} | ({NODES[1]: Proven.UNKNOWN} if changed else {})
+    first = script.told[0]
+    assert isinstance(first, Emergency)
+    assert first.without == (NODES[1:2] if at_first else ())

@@ -73,6 +73,28 @@ def test_a_silent_node_is_unknown_and_the_others_do_not_wait(tmp_path: Path) -> 
     assert (last.picked, set(last.owed)) == (("r1",), {"n2"})
 
 
+@pytest.mark.parametrize(
+    ("has", "proven", "code"), [(NEW, Proven.WRONG, 4), (OLD, Proven.UNCHANGED, 0)], ids=["new bytes", "old bytes"]
+)
+def test_a_node_that_lost_its_receipts_is_judged_by_its_bytes(
+    tmp_path: Path, has: bytes, proven: Proven, code: int
+) -> None:
+    """It is in no run that the nodes report, so nothing is reverted there."""
+    call, operator = FakeCall(tmp_path).applied(), Rescuer()
+    call.agents.nodes["n3"].applied, call.agents.nodes["n3"].files[CONFIG] = [], has
+    assert rescue(call, operator).exit_code == code
+    assert operator.proven == {"n1": Proven.PROVEN, "n2": Proven.PROVEN, "n3": proven}
+    assert call.agents.nodes["n3"].at(CONFIG) == has
+
+
+def test_without_the_journal_the_operator_is_told_of_nodes_that_may_have_lost_their_receipts(tmp_path: Path) -> None:
+    call, operator = FakeCall(tmp_path).applied(), Rescuer()
+    call.agents.nodes["n3"].applied, call.broken = [], NO_DISK
+    assert rescue(call, operator).exit_code == 0
+    said = "whether r1 changed 1 node without a transaction of rollout, n3, is not known: the journal does not show it, or was not read in time"
+    assert said in operator.must_read
+
+
 def test_an_operator_who_declines_changes_nothing(tmp_path: Path) -> None:
     call = FakeCall(tmp_path).applied()
     with pytest.raises(UsageError):

@@ -115,6 +115,12 @@ def _claimed_elsewhere(seen: OnNodes) -> Iterator[str]:
         )
 
 
+def without_lines(names: Collection[str]) -> Iterator[str]:
+    """Nodes that answered and have no transaction at all: none of the lines about runs is about them."""
+    if names:
+        yield f"no transaction of rollout is on {counted(len(names), 'node')} that answered: {printable(fold(names), 400)}"
+
+
 def _warnings(seen: OnNodes, cluster: str, *, newest: bool) -> Iterator[str]:
     """Warnings for a user who did not name the run: most nodes hold another one, or a node reports an impossible counter."""
     for run in seen.runs:
@@ -170,16 +176,19 @@ _SEEN = Shown(
 class OnNodesDocument:
     """What an emergency rollback found: ``picked`` runs are reverted, ``reverted`` is the nodeset that is already.
 
-    ``silent``: node → why it did not answer.
+    ``silent``: node → why it did not answer. ``without``: the nodeset that answered and has no transaction at all.
     """
 
     picked: tuple[str, ...]
     reverted: str
     seen: Inline[Annotated[OnNodes, _SEEN]]
+    without: str
 
 
-def seen_document(seen: OnNodes, picked: tuple[str, ...], back: Collection[str]) -> OnNodesDocument:
-    return OnNodesDocument(picked, fold(back), seen)
+def seen_document(
+    seen: OnNodes, picked: tuple[str, ...], back: Collection[str], without: Collection[str] = ()
+) -> OnNodesDocument:
+    return OnNodesDocument(picked, fold(back), seen, fold(without))
 
 
 def predicted_lines(time: TimeBack | NoTimeBack) -> Iterator[str]:

@@ -17,6 +17,7 @@ from rollout.core.presentation.emergency_text import (
     unfinished_lines,
     waiting_document,
     waiting_lines,
+    without_lines,
 )
 from rollout.core.presentation.rollback_time import NodeTime, NoTimeBack, TimeBack
 from tests.documents import as_printed
@@ -96,7 +97,7 @@ def test_json_has_every_run_and_every_node_without_an_answer() -> None:
         ("r9", "n[4-5]", False),
         ("r3", "n6", False),
     ]
-    assert document["silent"] == SILENT
+    assert (document["silent"], document["without"]) == (SILENT, "")
 
 
 def test_texts_from_a_node_are_made_printable() -> None:
@@ -104,3 +105,9 @@ def test_texts_from_a_node_are_made_printable() -> None:
     for document in (waiting_document(odd, 30.0), left_document(odd), unfinished_document(("r9",), odd)):
         assert as_printed(document)["nodes"] == {"n1": "gone"}
     assert not any("\x1b" in line for line in (*waiting_lines(odd, 1), *left_lines(odd)))
+
+
+def test_nodes_without_any_transaction_are_named() -> None:
+    """Otherwise no line is about them, and the proof looks like one of all nodes."""
+    assert list(without_lines(())) == []
+    assert list(without_lines(("n1", "n2"))) == ["no transaction of rollout is on 2 nodes that answered: n[1-2]"]
