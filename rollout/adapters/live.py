@@ -65,7 +65,13 @@ _LOOKS: dict[NodeState, tuple[str, str]] = {
     NodeState.GONE: ("×", "dim"),
     NodeState.PENDING: ("·", "dim"),
 }
-_SIGNS = {WaveStanding.PASSED: "✓", WaveStanding.NOW: "▶", WaveStanding.TO_COME: " ", WaveStanding.STOPPED: "■"}
+_SIGNS = {
+    WaveStanding.PASSED: "✓",
+    WaveStanding.OVER: "–",
+    WaveStanding.NOW: "▶",
+    WaveStanding.TO_COME: " ",
+    WaveStanding.STOPPED: "■",
+}
 
 
 def screen(seen: View, elapsed: float | None = None, carried: Callable[[str], str] = str) -> RenderableType:

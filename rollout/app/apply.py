@@ -73,7 +73,7 @@ def apply_plan(
     if preflight.refused:
         raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
     if not plan.has_work:
-        return nothing_to_change(plan)
+        return nothing_to_change(plan, fresh=fresh)
     past = call.past()
     check_nothing_unfinished(past, plan.cluster)
     check_not_frozen(past, plan.cluster)

@@ -273,7 +273,7 @@ class EmergencyRollback:
             for name, why in left.items()
             if (newest := self._held(heard.reports[name])) is not None
         }
-        self._look_at_lost(tuple(name for name in left if not heard.reports[name].receipts))
+        self._look_at_lost(tuple(name for name in left if self._newest(heard.reports[name]) is None))
         self.owed = {name: report.why for name, report in heard.reports.items() if name not in left}
         if reports:
             silent = {

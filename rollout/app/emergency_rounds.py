@@ -305,7 +305,7 @@ def _not_known(runs: Sequence[str]) -> str:
 
 
 def _not_known_of(runs: Sequence[str], names: Sequence[str]) -> str:
-    nodes = f"{counted(len(names), 'node')} without a transaction of rollout, {printable(fold(names), 300)}"
+    nodes = f"{counted(len(names), 'node')} without a transaction of the cluster, {printable(fold(names), 300)}"
     return f"whether {printable(', '.join(runs), 200)} changed {nodes}, is not known: the journal does not show it, or was not read in time"
 
 

@@ -11,14 +11,14 @@ from rollout.errors import StateError
 
 
 def freeze_in(journal: PastRuns, cluster: str) -> FreezeNoted | None:
-    """The freeze in force, by the journal."""
+    """The freeze in force, by the journal, or one that nodes may still have because they missed its unfreeze."""
     return noted((note.at, note.who, note.text) for note in journal.notes(cluster))
 
 
 def check_not_frozen(journal: PastRuns, cluster: str) -> None:
     """``StateError`` ``frozen``: nothing may be applied."""
     freeze = freeze_in(journal, cluster)
-    if freeze is not None:
+    if freeze is not None and not freeze.lifted:
         raise _error(cluster, noted_line(freeze))
 
 

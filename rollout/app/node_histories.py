@@ -246,12 +246,14 @@ def plans_in_force(
 ) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
     """The plans with a change in force on a file, the oldest first, each with its nodes. ``path`` ``""``: on all its files.
 
-    ``UsageError`` ``no-plan``: no run has a plan.
+    ``UsageError`` ``no-plan``: no run has a plan, or none that can be read.
     """
     history = cluster_history(journal, cluster)
     headers = {run: journal.header(run) for run in history.runs}
     if all(header.goal == Goal.REVERT for header in headers.values()):
-        raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
+        unread = next((header.run for header in headers_of(journal, cluster) if header.run not in headers), "")
+        why = f"run {unread} of {cluster} and what it did cannot be read, so no plan is known to be in force"
+        raise UsageError("no-plan", why if unread else f"no run of {cluster} has a plan", hint="name a plan file")
     nodes = nodes_by_run(history.nodes, path)
     plans = {run: plan_codec.decode_journaled(header.plan, run) for run, header in headers.items() if run in nodes}
     names = {run: nodes[run] if path else _whole(plan, run, nodes[run], history.nodes) for run, plan in plans.items()}

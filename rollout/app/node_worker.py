@@ -33,7 +33,16 @@ from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import Token, is_beyond_belief
 from rollout.core.plans.receipt_history import newer_run
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, PutConfigMap
-from rollout.core.run.events import ENDED_HERE, Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
+from rollout.core.run.events import (
+    ENDED_HERE,
+    Answered,
+    Event,
+    Trigger,
+    message_of,
+    newer_attempt,
+    reference_of,
+    trigger_of,
+)
 from rollout.core.run.postponed import PULLS_IN_FLIGHT, asks_for_pulls, images_of
 from rollout.core.run.state import Verb
 from rollout.core.text.terminal import printable
@@ -271,7 +280,8 @@ class NodeWorker:
         )
 
     def _event(self, ask: Ask, report: Report) -> Answered:
-        trigger, message = trigger_of(report, ask.tx if ask.void else ""), report.message
+        trigger = trigger_of(report, ask.tx if ask.void else "")
+        message = message_of(report, trigger)
         asks = trigger is Trigger.UNREACHED and ask.verb in _BEFORE_OR_AFTER
         if asks and (shown := self.lists(ask.node, self.access.targets)):
             return self._gone(ask, shown)

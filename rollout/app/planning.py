@@ -190,7 +190,8 @@ def plan_cluster(
 def as_planned(call: CallPorts, plan: Plan, fleet: FleetSnapshot) -> Planned:
     """A plan of nodes that were read just now, with what the operator must know of it."""
     freeze = freeze_in(call.past(), plan.cluster)
-    lines = (noted_line(freeze),) if freeze is not None else tuple(frozen_lines(frozen_in(fleet)))
+    is_noted = freeze is not None and not freeze.lifted
+    lines = (noted_line(freeze),) if freeze is not None and is_noted else tuple(frozen_lines(frozen_in(fleet)))
     return Planned(plan, check_preflight(plan), lines)
 
 

@@ -18,6 +18,7 @@ from rollout.app.runs import resume as resume_order
 from rollout.core.model.frozen import dataclass
 from rollout.core.plans.fleet_comparison import change_lines, field_lines
 from rollout.core.plans.receipt_history import highest_token
+from rollout.core.presentation.drift_text import NotAsked, no_answer_lines, not_done
 from rollout.core.run.events import Request, RequestWord
 from rollout.core.run.state import Ending, Goal, Phase, RunState
 from rollout.core.text.nodesets import fold
@@ -31,10 +32,11 @@ class ClaimsEnded:
 
     run: str
     freed: tuple[Freed, ...]
+    no_answer: tuple[NotAsked, ...] = ()
 
     @property
     def exit_code(self) -> int:
-        return 4 if any(node.still for node in self.freed) else 0
+        return 4 if self.no_answer or any(node.still for node in self.freed) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +104,14 @@ def _end_claims(call: CallPorts, operator: Operator, journal: Journal, run: str)
     with closing(call.nodes()) as nodes:
         reports = read_receipts(access, nodes, keep=call.keep)
         held = held_by(reports, run)
+        away = not_done(reports)
+        operator.tell(no_answer_lines(away))
         if not held:
             return None
         cluster = state.order.cluster
         operator.confirm(cluster, f"the claim of run {run} will end on {counted(len(held), 'node')} of {cluster}")
         counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
-        return ClaimsEnded(run, set_free(only(access, tuple(held)), nodes, held, {run}, run, counter))
+        return ClaimsEnded(run, set_free(only(access, tuple(held)), nodes, held, {run}, run, counter), away)
 
 
 def _lift_cordons(call: CallPorts, operator: Operator, journal: Journal, run: str) -> OnlyCordons | None:

@@ -225,7 +225,7 @@ class Emergency:
     counter: int
     seen: OnNodes
     already: Mapping[str, str]  # node → its transaction, already reverted
-    without: tuple[str, ...] = ()  # nodes that answered, and have no transaction at all
+    without: tuple[str, ...] = ()  # nodes that answered, and have no transaction of the cluster
 
 
 def emergency(
@@ -265,7 +265,7 @@ def emergency(
     )
     shown = {name for name, report in reports.items() if seen_in_report(report)}
     order = _revert_order(run, inventory, todo, limits, unasked, force=force, seen={*control_plane, *shown})
-    without = tuple(name for name, report in reports.items() if not report.receipts and name not in seen.silent)
+    without = tuple(name for name in reports if name not in seen.newest and name not in seen.silent)
     return Emergency(picked, order, highest_token(reports) + 1, seen, already, without)
 
 

@@ -16,6 +16,7 @@ from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.run_list import ListedRun, RunStanding, standing_at_work
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.presentation.summary_text import newer_runs, rolled_back
+from rollout.core.run.facts import MAY_HOLD, may_hold
 from rollout.core.run.state import Goal, Phase, RunState
 from rollout.core.text.nodesets import expand, fold
 
@@ -58,12 +59,14 @@ def listed_runs(
         if summary is not None:  # what a rollback reverts stands fast only at its end
             changes[header.run] = change
         newer = newer_runs(above.get(header.run, {}))
-        back = rolled_back(history[header.cluster].rolled_back(header.run, later.get(header.run, {})))
+        reverted = history[header.cluster].rolled_back(header.run, later.get(header.run, {}))
         progress = _progress(header.goal, summary, state)
-        may_be_restored = not back and not alive and header.goal == Goal.APPLY and header.cluster in rolled_back_later
+        may_be_restored = (
+            not reverted and not alive and header.goal == Goal.APPLY and header.cluster in rolled_back_later
+        )
         if may_be_restored and progress is not None and not progress.total:  # a run without nodes: its ConfigMap alone
             by = restored_by(journal, header.cluster, header.run, config_maps)
-            back = rolled_back({by: ()} if by else {})
+            reverted = {by: ()} if by else {}
         pending = _pending(journal, header.run, summary, may_be_settled=header.cluster in rolled_back_later)
         yield ListedRun(
             change=change,
@@ -79,13 +82,25 @@ def listed_runs(
             why=_why(summary, state),
             exit_code=summary.exit_code if summary else None,
             pending_recovery=PendingNodes(pending),
-            rolled_back=back,
+            rolled_back=rolled_back(reverted),
             on_top=newer,
+            is_rolled_back=bool(reverted) and not pending and _all_reverted(reverted, summary, state),
         )
         if header.goal == Goal.REVERT:
             rolled_back_later.add(header.cluster)
         if header.goal == Goal.REVERT and summary is not None:
             later = {**later, **_with(later, header.run, summary)}
+
+
+def _all_reverted(reverted: Mapping[str, tuple[str, ...]], summary: RunSummary | None, state: RunState | None) -> bool:
+    """Whether later rollbacks reverted each node that may have the change of a run."""
+    held: set[str] = set()
+    if summary is not None:
+        held.update(*(expand(summary.nodes[kind].nodes) for kind in MAY_HOLD if kind in summary.nodes))
+    elif state is not None:
+        held.update(name for name, record in state.nodes.items() if may_hold(record))
+    is_known = summary is not None or state is not None
+    return is_known and held <= {name for names in reverted.values() for name in names}
 
 
 def _pending(journal: PastRuns, run: str, summary: RunSummary | None, *, may_be_settled: bool) -> str:

@@ -15,7 +15,7 @@ from rollout.app.runs import highest_counter
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import Report
 from rollout.core.plans.receipt_history import highest_token
-from rollout.core.presentation.drift_text import NotAsked, not_done
+from rollout.core.presentation.drift_text import NotAsked, no_answer_lines, not_done
 from rollout.core.presentation.emergency_text import of_other
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
@@ -105,7 +105,12 @@ def what_is_held(
     armed = under_way(reports)
     if armed:
         lines.append(f"armed or being reverted, left to their guards: {printable(fold(armed), 160)}")
-    lines = lines or ["no lease and no claim"]
+    away = not_done(reports)
+    answered = (
+        f", and no claim on the {counted(len(reports) - len(away), 'node')} that answered" if away else " and no claim"
+    )
+    lines = lines or [f"no lease{answered}"]
+    lines += no_answer_lines(away)
     left = folded({name: "; ".join(report.leftovers) for name, report in reports.items() if name in dirty})
     for files, names in left.items():
         lines.append(

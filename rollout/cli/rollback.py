@@ -133,7 +133,7 @@ def _told(what: Told, cluster: str) -> tuple[object, Iterable[str]]:
         case Emergency():
             lines = (
                 *text.seen_lines(what.seen, what.picked, what.already, cluster),
-                *text.without_lines(what.without),
+                *text.without_lines(what.without, cluster),
             )
             return text.seen_document(what.seen, what.picked, what.already, what.without), lines
         case TimeBack() | NoTimeBack():

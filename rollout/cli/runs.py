@@ -24,6 +24,7 @@ from rollout.core.model.approvals import Approval
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
+from rollout.core.presentation.drift_text import NotAsked
 from rollout.core.presentation.emergency_text import PROOF_DOCUMENTS
 from rollout.core.presentation.nothing_to_do import NothingToDo, NothingToDoDocument
 from rollout.core.presentation.summary import exit_code
@@ -231,7 +232,7 @@ def _recovered(terminal: Terminal, run: str, *, most_left: bool) -> int:
 def _claims_ended(terminal: Terminal, ended: ClaimsEnded) -> None:
     free, still = released(ended.freed)
     if terminal.session.output == "json":
-        click.echo(documents.page(RecoverDocument(ended.run, free, still)))
+        click.echo(documents.page(RecoverDocument(ended.run, free, still, ended.no_answer)))
     for name, why in still.items():
         terminal.show([f"{name}: {why}"])
     free_count = counted(len(ended.freed) - len(still), "node")
@@ -240,8 +241,12 @@ def _claims_ended(terminal: Terminal, ended: ClaimsEnded) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecoverDocument:
-    """A run without pending recoveries. ``released``: the nodeset of which its claim was ended; ``not_released``: node → why."""
+    """A run without pending recoveries. ``released``: the nodeset of which its claim was ended; ``not_released``: node → why.
+
+    ``no_answer``: nodes of the run that were not read, and may still have its claim.
+    """
 
     run: str
     released: str
     not_released: Mapping[str, str]
+    no_answer: tuple[NotAsked, ...]

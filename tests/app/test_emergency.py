@@ -91,7 +91,7 @@ def test_without_the_journal_the_operator_is_told_of_nodes_that_may_have_lost_th
     call, operator = FakeCall(tmp_path).applied(), Rescuer()
     call.agents.nodes["n3"].applied, call.broken = [], NO_DISK
     assert rescue(call, operator).exit_code == 0
-    said = "whether r1 changed 1 node without a transaction of rollout, n3, is not known: the journal does not show it, or was not read in time"
+    said = "whether r1 changed 1 node without a transaction of the cluster, n3, is not known: the journal does not show it, or was not read in time"
     assert said in operator.must_read
 
 
@@ -205,7 +205,8 @@ def test_a_run_of_the_other_cluster_keeps_its_claim_where_nothing_is_reverted(sh
     shared.call.agents.nodes["n1"].applied = []
     shared.west_runs(claims=True)
     operator = Rescuer()
-    assert rescue(shared.call, operator).exit_code == 0
+    assert rescue(shared.call, operator).exit_code == 4, "it has lost the receipt of r1, and not its bytes"
+    assert operator.proven["n1"] is Proven.WRONG
     assert shared.call.agents.nodes["n1"].claim == (9, "w9", "live")
     assert (
         f"run w9 of cluster west has claimed 1 node n1: it keeps those where nothing is reverted; {REVERT_WEST}"

@@ -126,6 +126,16 @@ def test_claims_that_a_run_has_left_are_ended(tmp_path: Path) -> None:
     assert call.agents.nodes["n3"].claim == (2, "r1", "ended")
 
 
+def test_nodes_that_were_not_read_may_still_have_the_claim(tmp_path: Path) -> None:
+    call, operator = FakeCall(tmp_path).applied(), FakeOperator()
+    call.agents.nodes["n3"].claim = (1, "r1", "live")
+    call.silence("n2")
+    ended = recover_run(call, operator, "")
+    assert isinstance(ended, ClaimsEnded)
+    assert ([each.node for each in ended.no_answer], ended.exit_code) == (["n2"], 4)
+    assert operator.must_read[0].startswith("not known of 1 node n2, which gave no answer: ")
+
+
 def test_an_operator_who_declines_ends_no_claim(tmp_path: Path) -> None:
     call, operator = FakeCall(tmp_path).applied(), FakeOperator(declines=True)
     call.agents.nodes["n3"].claim = (1, "r1", "live")

@@ -35,7 +35,7 @@ from rollout.core.plans.required_back_ends import Needs
 from rollout.core.presentation.summary_text import since_lines
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event, encode_order
-from rollout.core.run.state import Ending, Goal, NodeState, RunState, Verb
+from rollout.core.run.state import RULES, Ending, Goal, NodeState, RunState, Verb
 from rollout.errors import InputError, StateError, UsageError
 from tests.app.agents import MACHINE, SILENT, answer
 from tests.app.site import NAMES, SMALL, KilledError, Site, fleet
@@ -104,6 +104,18 @@ def test_a_cluster_without_runs_has_nothing_unfinished_and_no_plan(site: Site) -
     with pytest.raises(UsageError) as raised:
         plans_in_force(site.journal, CLUSTER)
     assert raised.value.reference == "no-plan"
+
+
+def test_a_run_that_cannot_be_read_is_not_reported_as_a_cluster_without_plans(site: Site) -> None:
+    """It may have reverted any run before it."""
+    site.apply()
+    header = site.journal.header("r1")
+    order = header.order.replace(f'"rules": {RULES}', f'"rules": {RULES - 1}', 1)
+    site.journal.begin(replace(header, run="r2", order=order, at=header.at + 1))
+    with pytest.raises(
+        UsageError, match="run r2 of c and what it did cannot be read, so no plan is known to be in force"
+    ):
+        plans_in_force(site.journal, CLUSTER)
 
 
 def test_no_run_starts_and_nothing_is_written_while_another_has_not_ended(site: Site) -> None:

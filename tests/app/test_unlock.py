@@ -104,6 +104,15 @@ def test_a_cluster_without_claims_is_unlocked_too(tmp_path: Path) -> None:
     assert {node.claim for node in call.agents.nodes.values()} == {StackedNode({}).claim}
 
 
+def test_nodes_without_an_answer_are_not_said_to_have_no_claim(tmp_path: Path) -> None:
+    call, operator = FakeCall(tmp_path), FakeOperator()
+    call.silence("n1", "n3")
+    assert unlock_cluster(call, operator, CLUSTER, "", force=False).exit_code == 4
+    first, second = operator.must_read
+    assert first == "no lease, and no claim on the 1 node that answered"
+    assert second.startswith("not known of 2 nodes n[1,3], which gave no answer: ")
+
+
 def test_before_the_confirmation_unlock_names_each_file_that_the_node_reports_as_left() -> None:
     left = "/var/lib/kubelet/.rollout-r1-1.1.old"
     says = {("n1", "status"): answer("status", "token 3 r1 ended", f"left {left}"), ("n2", "status"): answer("status")}

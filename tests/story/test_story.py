@@ -41,7 +41,8 @@ def test_plan_apply_plan_again_change_one_setting_revert_it(site: Site) -> None:
     assert json.loads((site.folder / "p.json").read_text())["nodes"] == {}
     assert again != first
     done = site.rollout("apply", "p.json", "--yes")
-    assert (done.code, done.out) == (0, "nothing to do\n")
+    assert done.code == 0
+    assert done.out.startswith("nothing to do, as the nodes were at ")
 
     plan(site, "--set", "imagePullProgressDeadline=7m")
     changes = json.loads((site.folder / "p.json").read_text())["groups"]

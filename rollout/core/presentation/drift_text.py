@@ -43,8 +43,13 @@ def drift_lines(checks: Mapping[str, NodeCheck], unread: Sequence[Unread], *, ow
         yield f"not read: {counted(len(names_), 'node')}  {printable(fold(names_), 160)}: {message}"
     drifted = sum(map(_drifted, checks.values()))
     never = [name for name, check in checks.items() if check.standing is ChangeStanding.NEVER and not _drifted(check)]
-    well = len(checks) - drifted - len(never)
-    yield f"{counted(well, 'node')} as rollout left {'it' if well == 1 else 'them'}, {drifted} drifted, {len(unread)} not read"
+    partly = sum(
+        bool(check.not_checked) and check.standing is not ChangeStanding.NEVER and not _drifted(check)
+        for check in checks.values()
+    )
+    well = len(checks) - drifted - len(never) - partly
+    in_part = f", {partly} compared only in part" if partly else ""
+    yield f"{counted(well, 'node')} as rollout left {'it' if well == 1 else 'them'}, {drifted} drifted{in_part}, {len(unread)} not read"
     standings = Counter(check.standing for check in checks.values())
     on, back = standings[ChangeStanding.CHANGED], standings[ChangeStanding.REVERTED]
     yield f"  with a change of rollout: {counted(on, 'node')}; with a reverted one: {counted(back, 'node')}"
@@ -78,6 +83,13 @@ def not_done(reports: Mapping[str, Report]) -> tuple[NotAsked, ...]:
         for name, report in reports.items()
         if report.outcome is not Outcome.DONE
     )
+
+
+def no_answer_lines(away: Sequence[NotAsked]) -> Iterator[str]:
+    """Nodes of which nothing is known, so that no sentence about the others is read as one about them."""
+    for why, names in folded({each.node: f"{each.message} [{each.reference}]" for each in away}).items():
+        named = f"{counted(len(names), 'node')} {printable(fold(names), 160)}"
+        yield f"not known of {named}, which gave no answer: {printable(for_all(why, names), 300)}"
 
 
 @dataclass(frozen=True, slots=True)

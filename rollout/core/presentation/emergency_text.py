@@ -115,10 +115,10 @@ def _claimed_elsewhere(seen: OnNodes) -> Iterator[str]:
         )
 
 
-def without_lines(names: Collection[str]) -> Iterator[str]:
-    """Nodes that answered and have no transaction at all: none of the lines about runs is about them."""
+def without_lines(names: Collection[str], cluster: str) -> Iterator[str]:
+    """Nodes that answered and have no transaction of the cluster: none of the lines about runs is about them."""
     if names:
-        yield f"no transaction of rollout is on {counted(len(names), 'node')} that answered: {printable(fold(names), 400)}"
+        yield f"no transaction of {cluster} is on {counted(len(names), 'node')} that answered: {printable(fold(names), 400)}"
 
 
 def _warnings(seen: OnNodes, cluster: str, *, newest: bool) -> Iterator[str]:
@@ -176,7 +176,7 @@ _SEEN = Shown(
 class OnNodesDocument:
     """What an emergency rollback found: ``picked`` runs are reverted, ``reverted`` is the nodeset that is already.
 
-    ``silent``: node → why it did not answer. ``without``: the nodeset that answered and has no transaction at all.
+    ``silent``: node → why it did not answer. ``without``: the nodeset that answered and has no transaction of the cluster.
     """
 
     picked: tuple[str, ...]

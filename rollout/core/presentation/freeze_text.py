@@ -16,13 +16,16 @@ from rollout.core.text.terminal import counted, printable, wall
 
 # The notes. Their texts are read again, so they do not change.
 
-_NOTE = re.compile(r"(frozen|unfrozen) as ([A-Za-z0-9_.@-]+) with token (\d{1,15}): (.*)", re.DOTALL)
-_MISSED = re.compile(r"freeze ([A-Za-z0-9_.@-]+) is not on (.+)", re.DOTALL)
+_NOTE = re.compile(r"(frozen|unfreezing|unfrozen) as ([A-Za-z0-9_.@-]+) with token (\d{1,15}): (.*)", re.DOTALL)
+_FOUND = re.compile(r"(un)?freeze ([A-Za-z0-9_.@-]+) is (not )?on (.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class FreezeNoted:
-    """A freeze in force, by the journal. ``missed``: the nodeset that did not take it; ``""``: every node took it."""
+    """A freeze, by the journal. ``marked``: the nodeset that took it, ``missed``: that did not; both ``""``: it is not known.
+
+    ``lifted``: it is not in force, but nodes missed its unfreeze and may refuse changes; all else is of this unfreeze.
+    """
 
     name: str
     token: int
@@ -30,14 +33,25 @@ class FreezeNoted:
     who: str
     reason: str
     missed: str = ""
+    marked: str = ""
+    lifted: bool = False
 
 
 def frozen_note(freeze: NodeFreeze) -> str:
     return f"frozen as {freeze.name} with token {freeze.counter}: {freeze.reason}"
 
 
+def unfreezing_note(freeze: NodeFreeze) -> str:
+    """Before the nodes are asked: until they have answered, the freeze is in force."""
+    return f"unfreezing as {freeze.name} with token {freeze.counter}: {freeze.reason}"
+
+
 def unfrozen_note(freeze: NodeFreeze) -> str:
     return f"unfrozen as {freeze.name} with token {freeze.counter}: {freeze.reason}"
+
+
+def marked_note(freeze: NodeFreeze, nodeset: str) -> str:
+    return f"freeze {freeze.name} is on {nodeset}"
 
 
 def missed_note(freeze: NodeFreeze, names: Iterable[str], *, on: bool) -> str:
@@ -51,21 +65,30 @@ def highest_noted(texts: Iterable[str]) -> int:
 
 
 def noted(notes: Iterable[tuple[float, str, str]]) -> FreezeNoted | None:
-    """The freeze in force. ``notes``: time, operator and text, oldest first."""
+    """The freeze in force, or one that nodes may still have. ``notes``: time, operator and text, oldest first."""
     now: FreezeNoted | None = None
     for at, who, text in notes:
-        if match := _NOTE.fullmatch(text):
-            now = FreezeNoted(match[2], int(match[3]), at, who, match[4]) if match[1] == "frozen" else None
-        elif now is not None and (missed := _MISSED.fullmatch(text)) and missed[1] == now.name:
-            now = replace(now, missed=missed[2])
-    return now
+        if (match := _NOTE.fullmatch(text)) and match[1] != "unfreezing":
+            now = FreezeNoted(match[2], int(match[3]), at, who, match[4], lifted=match[1] == "unfrozen")
+        elif (
+            now is not None
+            and (found := _FOUND.fullmatch(text))
+            and (bool(found[1]), found[2]) == (now.lifted, now.name)
+        ):
+            now = replace(now, missed=found[4]) if found[3] else replace(now, marked=found[4])
+    return None if now is not None and now.lifted and not now.missed else now
 
 
 def noted_line(freeze: FreezeNoted) -> str:
     """Who, why, since when, and where it is missing."""
     reason = freeze.reason or "no reason given"
-    missed = f"; not marked: {printable(freeze.missed, 300)}" if freeze.missed else ""
-    return printable(f"frozen by {freeze.who} since {wall(freeze.since)}: {reason}", 900) + missed
+    where = ""
+    if freeze.missed:
+        where = f"; {'not known to be unfrozen' if freeze.lifted else 'not marked'}: {printable(freeze.missed, 300)}"
+    elif not freeze.marked:
+        where = "; no node is known to be marked: repeat the freeze"
+    word = "unfrozen" if freeze.lifted else "frozen"
+    return printable(f"{word} by {freeze.who} since {wall(freeze.since)}: {reason}", 900) + where
 
 
 def frozen_lines(freezes: Mapping[str, NodeFreeze | None]) -> Iterator[str]:

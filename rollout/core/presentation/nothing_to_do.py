@@ -13,7 +13,7 @@ from rollout.core.presentation.summary_text import RolledBack, rolled_back
 from rollout.core.run.order import left_out
 from rollout.core.run.state import LeftOut
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.terminal import counted, printable, wall_of
 
 
 class Why(StrEnum):
@@ -26,12 +26,16 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """``runs``: the runs of this journal that applied the plan, newest first. ``changes``: in the fleet since the plan."""
+    """``runs``: the runs of this journal that applied the plan, newest first. ``changes``: in the fleet since the plan.
+
+    ``read_at``: when the nodes were read, if that was not just now.
+    """
 
     plan: Plan
     why: Why
     runs: Sequence[str] = ()
     changes: FleetChanges = UNCHANGED
+    read_at: str = ""
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -42,12 +46,14 @@ class NothingToDo:
         return 4 if self.left_out else 0
 
 
-def nothing_to_change(plan: Plan) -> NothingToDo:
-    """For a plan without nodes."""
-    return NothingToDo(plan, Why.NONE_CAN if plan.left_out else Why.AS_WANTED)
+def nothing_to_change(plan: Plan, *, fresh: bool) -> NothingToDo:
+    """For a plan without nodes. ``fresh``: it was made just now."""
+    why = Why.NONE_CAN if plan.left_out else Why.AS_WANTED
+    return NothingToDo(plan, why, read_at="" if fresh else plan.taken)
 
 
 def nothing_lines(nothing: NothingToDo) -> Iterator[str]:
+    then = f", as the nodes were at {wall_of(nothing.read_at)}; none was read now" if nothing.read_at else ""
     match nothing.why:
         case Why.ALREADY_APPLIED:
             runs = f"{'run' if len(nothing.runs) == 1 else 'runs'} {', '.join(nothing.runs)}"
@@ -55,16 +61,19 @@ def nothing_lines(nothing: NothingToDo) -> Iterator[str]:
             every = "every node that is still there" if nothing.changes.left else "every node"
             yield f"nothing to do: already applied by {by}; {every} has the plan's files"
         case Why.AS_WANTED:
-            yield "nothing to do"
+            yield f"nothing to do{then}"
         case Why.NONE_CAN:
-            yield "no node can be changed"
+            yield f"no node can be changed{then}"
     for left in nothing.left_out:
         yield f"not in the plan, {left.words} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
 
 
 @dataclass(frozen=True, slots=True)
 class NothingToDoDocument:
-    """The only line of such an apply. ``plan``: its digest; ``runs``: the runs that applied it, newest first."""
+    """The only line of such an apply. ``plan``: its digest; ``runs``: the runs that applied it, newest first.
+
+    ``read_at``: when the nodes were read for the plan, if none was read now.
+    """
 
     cluster: str
     plan: str
@@ -72,13 +81,14 @@ class NothingToDoDocument:
     runs: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
     exit_code: int
+    read_at: str
 
 
 def nothing_document(nothing: NothingToDo) -> NothingToDoDocument:
     plan = nothing.plan
     runs = tuple(nothing.runs)
     return NothingToDoDocument(
-        plan.cluster, plan_codec.digest(plan), nothing.why, runs, nothing.left_out, nothing.exit_code
+        plan.cluster, plan_codec.digest(plan), nothing.why, runs, nothing.left_out, nothing.exit_code, nothing.read_at
     )
 
 

@@ -53,7 +53,8 @@ class ListedRun:
     """A run of the journal. One that has not ended has no ``ended`` and no ``exit_code``: both are ``None``.
 
     ``change``: what it changes. ``progress``: ``None`` for a run that cannot be read. ``why``: the reason of its halt, or of its pause.
-    ``rolled_back``: the later runs that reverted it and have ended, the oldest first. ``on_top``: later runs with changes in force.
+    ``rolled_back``: the later runs that reverted it and have ended, the oldest first. ``is_rolled_back``: on each node that may have
+    its change. ``on_top``: later runs with changes in force.
     """
 
     change: WhatChanged
@@ -71,17 +72,11 @@ class ListedRun:
     pending_recovery: PendingNodes
     rolled_back: tuple[RolledBack, ...]
     on_top: tuple[NewerRun, ...]
+    is_rolled_back: bool = False
 
     @property
     def nodes_rolled_back(self) -> int:
         return sum(later.count for later in self.rolled_back)
-
-    @property
-    def is_rolled_back(self) -> bool:
-        """On as many nodes as it had confirmed, and none of its nodes is pending recovery: that may hold its change."""
-        if self.progress is None or self.pending_recovery.nodes:
-            return False
-        return bool(self.rolled_back) and self.nodes_rolled_back >= self.progress.done
 
     def is_in(self, states: Collection[str]) -> bool:
         """A run that is held or paused is at work too: it has a controller."""

@@ -26,6 +26,7 @@ class WaveStanding(StrEnum):
     """Where a wave stands in the run."""
 
     PASSED = "passed"
+    OVER = "over"  # none of its nodes is changed: no gate has seen anything of it
     NOW = "now"
     TO_COME = "to come"
     STOPPED = "stopped"  # the run halted in it or before it
@@ -131,7 +132,9 @@ def _wave(state: RunState, index: int) -> WaveView:
 
 def _standing(state: RunState, index: int) -> WaveStanding:
     if index < state.wave or (state.phase in (Phase.CLOSING, Phase.ENDED) and state.halt is None):
-        return WaveStanding.PASSED
+        done = NodeState.REVERTED if state.order.goal is Goal.REVERT else NodeState.CONFIRMED
+        has_one = any(state.nodes[name].state is done for name in state.order.waves[index].nodes)
+        return WaveStanding.PASSED if has_one else WaveStanding.OVER
     if state.phase is Phase.OPENING or index > state.wave:
         return WaveStanding.TO_COME if state.halt is None else WaveStanding.STOPPED
     return WaveStanding.NOW if state.halt is None else WaveStanding.STOPPED

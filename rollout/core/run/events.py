@@ -350,6 +350,14 @@ def reference_of(report: Report, trigger: Trigger) -> str:
     return report.reference or _REFERENCES.get(trigger, "")
 
 
+def message_of(report: Report, trigger: Trigger) -> str:
+    """Its own, or for a change that is reverted for a cause that this version does not know: what is known."""
+    cause = report.receipt.cause if report.receipt is not None else ""
+    if report.message or trigger is not Trigger.REVERTED_BY_GUARD or cause in _REVERTED_BY:
+        return report.message
+    return f"the node reverted the change, for a cause that this version does not know: {cause or 'none'}"
+
+
 _REFERENCES = {
     Trigger.REVERTED_UNHEALTHY: "unhealthy",
     Trigger.REVERTED_BY_GUARD: "not-confirmed-in-time",

@@ -16,6 +16,12 @@ from rollout.core.run.state import Ending, Phase, RunState
 from rollout.core.text.documents import Moment
 from rollout.core.text.terminal import printable
 
+NOTE_EVERY = 3600.0
+"""Seconds after which a verdict is noted again although it is the same: the notes show that somebody asks."""
+
+GAP = 2 * NOTE_EVERY + 600.0
+"""Seconds without a note that mean that nobody asked. Rounds are at most an hour apart."""
+
 LONGEST = 600
 """Characters of a note."""
 
@@ -67,9 +73,13 @@ def findings(run: str, notes: Iterable[tuple[float, str]]) -> LateFindings:
     return so_far
 
 
-def late_passed(so_far: LateFindings) -> bool:
-    """Whether the newest verdict is a pass."""
-    return so_far.last is not None and so_far.last.word is LateWord.PASSED
+def late_passed(so_far: LateFindings, until: float, now: float) -> bool:
+    """Whether the gates passed when they were last to be measured: now, or at the end of the watch (``until``, unless it ended before).
+
+    An older note is no measurement of that time: its process may have stopped since.
+    """
+    at = min(until, so_far.ended.at if so_far.ended is not None else now)
+    return so_far.last is not None and so_far.last.word is LateWord.PASSED and at - so_far.last.at <= GAP
 
 
 def is_watched(state: RunState) -> bool:

@@ -48,11 +48,12 @@ _ORDER = tuple(DoctorCheck)
 _OF_NODES = _ORDER[: _ORDER.index(DoctorCheck.API)]
 _TROUBLES = (
     (re.compile(r"name-not-known"), DoctorCheck.NAME),
+    (re.compile(r"connect-timeout|connection-refused|host-unreachable|no-banner"), DoctorCheck.CONNECTION),
     (re.compile(r"(bastion-)?(host-(key|cert).*|handshake-.*)"), DoctorCheck.HOST_KEY),
     (re.compile(r"auth-.*"), DoctorCheck.LOGIN),
     (re.compile(r"no-channel"), DoctorCheck.SHELL),
 )
-"""What begins with none of these is a trouble of the connection."""
+"""The check that failed, and that those before it passed. Any other trouble shows no more than that there is no connection."""
 _DISK = frozenset({"no-room", "state-not-persistent"})
 _SYSTEMD = frozenset({"systemd-too-old", "systemd-not-answering"})
 
@@ -184,17 +185,20 @@ def _clock(node: str, off: float) -> DoctorResult:
 
 
 def _stopped(node: str, way: Way, answer: RemoteAnswer) -> Iterator[DoctorResult]:
-    """The login ended at one check: those before it passed."""
-    if answer.started:
+    """The login ended at one check. Those before it passed, unless the trouble does not show it."""
+    verdict, reached = Verdict.FAIL, True
+    if answer.started and (answer.status is None or answer.reference):
+        why = answer.message or f"its login shell did not answer in {LOGIN_SECONDS:g} s"
+        check, verdict, reference = DoctorCheck.SHELL, Verdict.UNKNOWN, answer.reference or "deadline"
+    elif answer.started:
         said = answer.message or printable(answer.stdout[:120].decode("ascii", "replace")) or "nothing"
         check, why, reference = DoctorCheck.SHELL, f"its login shell runs no commands; it answered: {said}", "no-shell"
     else:
-        check = next(
-            (check for known_as, check in _TROUBLES if known_as.fullmatch(answer.reference)), DoctorCheck.CONNECTION
-        )
+        shown = next((check for known_as, check in _TROUBLES if known_as.fullmatch(answer.reference)), None)
+        check, reached = shown or DoctorCheck.CONNECTION, shown is not None
         why, reference = answer.message, answer.reference or "unreachable"
-    yield from _passed_until(node, way, check)
-    yield DoctorResult(node, check, Verdict.FAIL, printable(why, 500), reference)
+    yield from _passed_until(node, way, check if reached else DoctorCheck.NAME)
+    yield DoctorResult(node, check, verdict, printable(why, 500), reference)
 
 
 def _passed_until(node: str, way: Way, end: DoctorCheck) -> Iterator[DoctorResult]:

@@ -18,7 +18,14 @@ from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import highest_believed
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.drift_text import not_done
-from rollout.core.presentation.freeze_text import frozen_note, highest_noted, missed_note, unfrozen_note
+from rollout.core.presentation.freeze_text import (
+    frozen_note,
+    highest_noted,
+    marked_note,
+    missed_note,
+    unfreezing_note,
+    unfrozen_note,
+)
 from rollout.core.run.events import RequestWord
 from rollout.core.text.nodesets import fold
 from rollout.errors import StateError, UsageError
@@ -33,7 +40,7 @@ TRIES = 6
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """``not_paused``: why the run of this journal is not paused; ``""``: it is, or there is none."""
+    """``not_paused``: why the run of this journal is not seen paused; ``""``: it is, or no controller is at work."""
 
     document: FreezeDocument
     not_paused: str = ""
@@ -66,13 +73,17 @@ def _mark_cluster(call: CallPorts, cluster: str, wait: Callable[[float], None] |
         reports = read_receipts(access, nodes, keep=call.keep)
         token = next_token(journal, cluster, reports)
         freeze = NodeFreeze(token, call.new_run_id(), call.who, call.reason)
-        _note(call, journal, cluster, frozen_note(freeze) if on else unfrozen_note(freeze))
+        _note(call, journal, cluster, frozen_note(freeze) if on else unfreezing_note(freeze))
         paused, not_paused = _pause(journal, cluster, freeze, wait) if wait is not None else ("", "")
         answers = mark_fleet(access, nodes, freeze, on=on, keep=call.keep)
     failed = not_done(answers)
+    done = fold(name for name, report in answers.items() if report.outcome is Outcome.DONE)
+    if not on:
+        _note(call, journal, cluster, unfrozen_note(freeze))
     if failed:
         _note(call, journal, cluster, missed_note(freeze, (node.node for node in failed), on=on))
-    done = fold(name for name, report in answers.items() if report.outcome is Outcome.DONE)
+    if on and done:  # the last one: all that took it and all that did not are known then
+        _note(call, journal, cluster, marked_note(freeze, done))
     return Marked(FreezeDocument(cluster, on, freeze.name, token, done, paused, failed), not_paused)
 
 
@@ -81,7 +92,7 @@ def _note(call: CallPorts, journal: Journal, cluster: str, text: str) -> None:
 
 
 def _pause(journal: Journal, cluster: str, freeze: NodeFreeze, wait: Callable[[float], None]) -> tuple[str, str]:
-    """The run of this journal that is paused now, or why it is not. The nodes refuse a run that goes on."""
+    """The run of this journal that was seen paused, or why it was not. The nodes refuse a run that goes on."""
     holder = journal.holder(cluster)
     if holder is None or not holder.alive:
         return "", ""
@@ -91,7 +102,11 @@ def _pause(journal: Journal, cluster: str, freeze: NodeFreeze, wait: Callable[[f
         if error.reference == ALREADY_PAUSED:
             return holder.run, ""
         return "", f"run {holder.run} is not paused: {error}"
-    return (holder.run if asked.heard else ""), ""
+    if not asked.heard:
+        return "", f"run {holder.run} is not known to be paused: its controller has not handled the request yet"
+    if asked.undone:
+        return "", f"run {holder.run} is not paused: a later request, or its halt, has changed that"
+    return holder.run, ""
 
 
 def next_token(journal: Journal, cluster: str, reports: Mapping[str, Report]) -> int:

@@ -93,14 +93,15 @@ def watch_late(
 def late_gates_pass(
     call: LatePorts, operator: LateOperator, journal: Journal, run: str, wait: Callable[[float], None]
 ) -> bool:
-    """One round, and what follows from it; whether the gates pass. A process that watches the run has measured them."""
+    """One round, and what follows from it; whether the gates pass. If another process watches the run, its newest note counts."""
     try:
         with watching(journal, run), _watcher(call, journal, run, wait) as watcher:
             _acted(call, operator, watcher, watcher.round())
     except StateError as error:
         if error.reference != "watched-already":
             raise
-    return late_passed(late_findings(journal, replay(journal, run)))
+    state, _, watch = watched_run(journal, run)
+    return late_passed(late_findings(journal, state), ends_at(state, watch), call.zones.wall_seconds())
 
 
 @contextmanager
@@ -296,10 +297,14 @@ class LateWatcher:
         last = so_far.last
         if last is None:
             return f"its time was over at {wall(until)}, and its gates were never measured"
+        if missed := gap(so_far, state.now, until):
+            return f"its time was over at {wall(until)}, and its gates were {missed}; before that the verdict was {last.word}"
         return f"its time was over at {wall(until)}; the newest verdict is {last.word}, since {wall(so_far.since or last.at)}"
 
     def _judged(self, state: RunState) -> tuple[Verdict, str]:
         readings = [*self._of_waves(state), *self._of_nodes(state)]
+        if not readings:
+            return Verdict.UNKNOWN, "nothing to measure: no node has the change, or no gate can be late"
         verdict = worst(readings)
         those = [f"{reading.gate}: {reading.evidence}" for reading in readings if reading.verdict is verdict]
         return verdict, "; ".join(those[:SHOWN]) + (f" and {len(those) - SHOWN} more" if len(those) > SHOWN else "")

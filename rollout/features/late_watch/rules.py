@@ -7,18 +7,12 @@ from collections.abc import Iterator, Mapping
 from rollout.core.model.playbook import Cause
 from rollout.core.model.verdict import Judged, Reading, Verdict
 from rollout.core.run.budgets import distances
-from rollout.core.run.late_watch import LateFindings, LateWord
+from rollout.core.run.late_watch import GAP, NOTE_EVERY, LateFindings, LateWord
 from rollout.core.run.state import Confirmed, Failed, NodeRecord, NodeState, Order, RunState
 from rollout.core.text.documents import instant
 from rollout.core.text.message_folding import folded
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
-
-NOTE_EVERY = 3600.0
-"""Seconds after which a verdict is noted again although it is the same: the notes show that somebody asks."""
-
-GAP = 2 * NOTE_EVERY + 600.0
-"""Seconds without a note that mean that nobody asked. Rounds are at most an hour apart."""
 
 WORD_OF = {Verdict.PASS: LateWord.PASSED, Verdict.FAIL: LateWord.FAILED, Verdict.UNKNOWN: LateWord.UNKNOWN}
 

@@ -30,7 +30,7 @@ from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.facts import MAY_HOLD
 from rollout.core.run.journal_codec import transactions_in
-from rollout.core.run.late_watch import LateFindings, late_passed
+from rollout.core.run.late_watch import LateFindings, ends_at, late_passed
 from rollout.core.run.order import left_out
 from rollout.core.run.state import Goal, NodeState, RunState
 from rollout.core.text.terminal import counted
@@ -387,7 +387,7 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         remedy,
         late_due=watched,
         late_over=f"the late watch of run {run} ended: {late.ended.said}"
-        if late.ended and not late_passed(late)
+        if late.ended and plan.late and state and not late_passed(late, ends_at(state, plan.late), late.ended.at)
         else "",
         rollback=back.run if back is not None else "",
         pending=listed.pending_recovery.nodes,

@@ -147,6 +147,8 @@ def sequence_lines(document: SequenceDocument) -> Iterator[str]:
             pending = cluster.pending_recovery.nodes
             failed += f", pending recovery: {printable(pending, 300)}" if pending and not cluster.why else ""
             left = ", others left unchanged" if cluster.left else ""
+            if cluster.progress is ClusterProgress.DONE and not cluster.run:
+                left += ", no run: by its plan there was nothing to do"
             run = f", run {cluster.run}" if cluster.run and cluster.run not in (cluster.why or "") else ""
             why = f": {printable(cluster.why, 400)}" if cluster.why else ""
             progress = cluster.progress.replace("-", " ")

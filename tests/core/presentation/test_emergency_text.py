@@ -109,5 +109,5 @@ def test_texts_from_a_node_are_made_printable() -> None:
 
 def test_nodes_without_any_transaction_are_named() -> None:
     """Otherwise no line is about them, and the proof looks like one of all nodes."""
-    assert list(without_lines(())) == []
-    assert list(without_lines(("n1", "n2"))) == ["no transaction of rollout is on 2 nodes that answered: n[1-2]"]
+    assert list(without_lines((), "rno")) == []
+    assert list(without_lines(("n1", "n2"), "rno")) == ["no transaction of rno is on 2 nodes that answered: n[1-2]"]

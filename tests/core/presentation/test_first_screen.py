@@ -159,7 +159,7 @@ def test_the_list_has_a_row_with_columns_for_each_run_and_a_filter_in_the_addres
         listed(
             run="r2", goal="revert", state=RunStanding.DONE, exit_code=0, change=WhatChanged("", (), ("r1",)), why=""
         ),
-        listed(rolled_back=(back,)),
+        listed(rolled_back=(back,), is_rolled_back=True),
         listed(run="r0", state=RunStanding.ON_HOLD, ended=None, exit_code=None, who="bob@ops", why="it holds"),
     ]
     text = index_body(runs, "here", {}, (), ChosenRuns(), BEGAN + 60)
@@ -188,7 +188,15 @@ def test_the_list_has_a_row_with_columns_for_each_run_and_a_filter_in_the_addres
     [
         ({"state": RunStanding.DONE, "exit_code": 0}, "✓"),
         ({"state": RunStanding.DONE, "exit_code": 4}, "▲"),
-        ({"state": RunStanding.DONE, "exit_code": 0, "rolled_back": (RolledBack("r2", "n[1-2]", 2),)}, "↩"),
+        (
+            {
+                "state": RunStanding.DONE,
+                "exit_code": 0,
+                "rolled_back": (RolledBack("r2", "n[1-2]", 2),),
+                "is_rolled_back": True,
+            },
+            "↩",
+        ),
         ({"state": RunStanding.HALTING}, "■"),
         ({"state": RunStanding.NO_CONTROLLER}, "?"),
     ],

@@ -16,7 +16,6 @@ from rollout.core.presentation.headline import (
     nodes_done,
     reverted_settings,
 )
-from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.run_list import RunFilter, RunStanding, run_lines, standing_at_work
 from rollout.core.presentation.summary_text import RolledBack
 from rollout.core.run.state import ClosedWindow, Pause
@@ -86,11 +85,11 @@ def test_no_time_runs_where_no_controller_works_on_it() -> None:
     assert list(headline_lines(head))[1] == "  nodes: 1 of 2 confirmed; began 2026-11-20 16:00:00 UTC"
 
 
-def test_a_run_with_pending_nodes_is_not_rolled_back() -> None:
+def test_a_run_is_rolled_back_only_on_all_nodes_that_may_have_its_change() -> None:
     """A node that did not answer may still hold the change."""
     back = (RolledBack("r2", "n[1-2]", 2),)
-    assert listed(rolled_back=back).standing == "halted, rolled back"
-    assert listed(rolled_back=back, pending_recovery=PendingNodes("n3")).standing == "halted, rolled back on 2 nodes"
+    assert listed(rolled_back=back, is_rolled_back=True).standing == "halted, rolled back"
+    assert listed(rolled_back=back).standing == "halted, rolled back on 2 nodes"
 
 
 def test_done_are_confirmed_nodes_and_in_a_rollback_reverted_ones() -> None:
@@ -100,7 +99,7 @@ def test_done_are_confirmed_nodes_and_in_a_rollback_reverted_ones() -> None:
 
 def test_a_run_of_the_list_says_what_it_changed_how_it_ended_and_what_rolled_it_back() -> None:
     back = RolledBack("r2", "n[1-2]", 2)
-    assert list(run_lines([listed(rolled_back=(back,))], BEGAN)) == [
+    assert list(run_lines([listed(rolled_back=(back,), is_rolled_back=True)], BEGAN)) == [
         "2026-11-20 16:00:00 UTC  run r1 on rno by ann@ops: halted, rolled back, exit code 3",
         "  changes: serializeImagePulls: true → false (playbook image-pulls)",
         "  nodes: 2 of 3 confirmed, took 1 min 35 s",

@@ -266,6 +266,9 @@ def test_waves_show_their_standing() -> None:
     assert [wave.standing for wave in seen(soaking()).waves] == [WaveStanding.NOW, WaveStanding.TO_COME]
     assert [wave.standing for wave in seen(ended()).waves] == [WaveStanding.PASSED] * 2
     assert seen(halted()).waves[1].standing is WaveStanding.STOPPED
+    refused = {name: in_state(S.REFUSED) for name in ended().order.waves[0].nodes}
+    without = replace(ended(), nodes={**ended().nodes, **refused})
+    assert [wave.standing for wave in seen(without).waves] == [WaveStanding.OVER, WaveStanding.PASSED]
     assert seen(promoted()).counts == ((S.PENDING, 38), (S.CONFIRMED, 2))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState
-from rollout.core.run.events import Trigger, newer_attempt, reference_of, trigger_of
+from rollout.core.run.events import Trigger, message_of, newer_attempt, reference_of, trigger_of
 
 R = ReceiptState
 
@@ -51,6 +51,14 @@ def test_every_failure_has_a_stable_reference() -> None:
     assert reference_of(report(reference="drifted"), Trigger.REFUSED) == "drifted"
     assert reference_of(report(), Trigger.REVERTED_UNHEALTHY) == "unhealthy"
     assert reference_of(report(), Trigger.ARMED) == ""
+
+
+def test_a_cause_that_this_version_does_not_know_is_not_reported_as_one_that_it_knows() -> None:
+    by_guard = report(receipt=receipt(R.REVERTED, "guard"))
+    assert message_of(by_guard, trigger_of(by_guard)) == "", "the run machine has the text"
+    newer = report(receipt=receipt(R.REVERTED, "low-battery"))
+    said = "the node reverted the change, for a cause that this version does not know: low-battery"
+    assert message_of(newer, trigger_of(newer)) == said
 
 
 @pytest.mark.parametrize(

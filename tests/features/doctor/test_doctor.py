@@ -76,10 +76,6 @@ def checks(doors: Doors) -> Mapping[DoctorCheck, DoctorResult]:
         ("connection-refused", DoctorCheck.CONNECTION),
         ("connect-timeout", DoctorCheck.CONNECTION),
         ("no-banner", DoctorCheck.CONNECTION),
-        ("bastion-unreachable", DoctorCheck.CONNECTION),
-        ("bastion-forbids", DoctorCheck.CONNECTION),
-        ("deadline", DoctorCheck.CONNECTION),
-        ("too-many-files", DoctorCheck.CONNECTION),
         ("handshake-timeout", DoctorCheck.HOST_KEY),
         ("host-key-unknown", DoctorCheck.HOST_KEY),
         ("bastion-host-key-changed", DoctorCheck.HOST_KEY),
@@ -99,6 +95,24 @@ def test_an_error_of_the_way_in_fails_its_check_and_those_after_it_are_not_reach
     assert {found[each].verdict for each in order[: order.index(check)]} <= {Verdict.PASS}
     assert {found[each].reference for each in order[order.index(check) + 1 :]} == {NOT_REACHED}
     assert len(doors.asked) == 1, "the agent was not sent"
+
+
+@pytest.mark.parametrize("reference", ["bastion-unreachable", "bastion-forbids", "deadline", "too-many-files"])
+def test_a_trouble_that_shows_nothing_of_the_checks_before_it_passes_none_of_them(reference: str) -> None:
+    """A bastion resolves the name, and a machine without a free file asks nobody."""
+    found = checks(Doors(shell=refused(reference)))
+    assert (found[DoctorCheck.CONNECTION].verdict, found[DoctorCheck.CONNECTION].reference) == (Verdict.FAIL, reference)
+    assert found[DoctorCheck.ROUTE].verdict is Verdict.PASS
+    assert found[DoctorCheck.NAME].reference == NOT_REACHED
+
+
+@pytest.mark.parametrize("reference", ["deadline", "connection-lost"])
+def test_a_login_shell_whose_end_was_not_seen_is_unknown(reference: str) -> None:
+    """It may run commands, and slowly: no remedy for another shell."""
+    lost = RemoteAnswer(None, b"", b"", started=True, reference=reference, message="why")
+    found = checks(Doors(shell=lost))
+    assert (found[DoctorCheck.SHELL].verdict, found[DoctorCheck.SHELL].reference) == (Verdict.UNKNOWN, reference)
+    assert found[DoctorCheck.LOGIN].verdict is Verdict.PASS
 
 
 def test_an_unsupported_option_of_ssh_config_is_found_without_a_connection() -> None:

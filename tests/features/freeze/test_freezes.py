@@ -20,17 +20,20 @@ from rollout.core.presentation.freeze_text import (
     FreezeNoted,
     frozen_lines,
     frozen_note,
+    marked_note,
     missed_note,
     noted_line,
+    unfreezing_note,
     unfrozen_note,
 )
-from rollout.core.run.state import Ending, NodeState
+from rollout.core.run.state import Ending, NodeState, Verb
 from rollout.errors import StateError
 from rollout.features.doctor.asking import of_snapshot
-from rollout.features.freeze.asking import TRIES, mark_fleet, next_token
+from rollout.features.freeze.asking import TRIES, freeze_cluster, mark_fleet, next_token, unfreeze_cluster
 from rollout.features.freeze.words import FreezeDocument, freeze_lines
 from rollout.kubelet.kinds import kinds, model_node
 from tests.app.agents import SILENT, Agents, access_to, answer, holds, well
+from tests.app.call import FakeCall, FakeOperator, elsewhere
 from tests.app.site import ACCESS, NAMES, SMALL, Site
 from tests.app.test_node_worker import OLD
 from tests.kubelet.nodes import inventory
@@ -58,6 +61,9 @@ def test_the_newest_note_counts(journal: SqlJournal) -> None:
     write(journal, "unlocked: frozen as f-9 with token 9: by hand")
     write(journal, missed_note(YEAR_END, ["n2", "n1"], on=True))
     assert freeze_in(journal, "c") == FreezeNoted("f-1", 7, 1000.0, "ann@desk", "year end: no changes", "n[1-2]")
+    write(journal, marked_note(YEAR_END, "n3"))
+    known = FreezeNoted("f-1", 7, 1000.0, "ann@desk", "year end: no changes", "n[1-2]", "n3")
+    assert freeze_in(journal, "c") == known
     assert freeze_in(journal, "other") is None
     with pytest.raises(
         StateError, match=r"nothing was touched: c is frozen by ann@desk since .*: year end: no changes"
@@ -65,20 +71,82 @@ def test_the_newest_note_counts(journal: SqlJournal) -> None:
         check_not_frozen(journal, "c")
     assert (error.value.reference, error.value.exit_code) == ("frozen", 5)
     over = NodeFreeze(8, "f-2", "bob@desk", "over")
+    write(journal, unfreezing_note(over))
+    assert freeze_in(journal, "c") == known, "no node has answered yet"
     write(journal, unfrozen_note(over))
-    write(journal, missed_note(over, ["n1"], on=False))
     assert freeze_in(journal, "c") is None
     check_not_frozen(journal, "c")
+
+
+def test_nodes_that_missed_an_unfreeze_are_shown_and_do_not_keep_the_cluster_frozen(journal: SqlJournal) -> None:
+    write(journal, frozen_note(YEAR_END))
+    over = NodeFreeze(8, "f-2", "bob@desk", "over")
+    write(journal, unfrozen_note(over))
+    write(journal, missed_note(over, ["n1", "n2"], on=False))
+    still = freeze_in(journal, "c")
+    assert still is not None
+    assert still.lifted
+    assert noted_line(still).endswith(": over; not known to be unfrozen: n[1-2]")
+    check_not_frozen(journal, "c")
+    write(journal, unfrozen_note(NodeFreeze(9, "f-3", "bob@desk", "again")))
+    assert freeze_in(journal, "c") is None
+
+
+def test_a_freeze_whose_controller_died_before_the_nodes_answered_is_not_known_to_be_on_them(
+    journal: SqlJournal,
+) -> None:
+    write(journal, frozen_note(YEAR_END))
+    freeze = freeze_in(journal, "c")
+    assert freeze is not None
+    assert noted_line(freeze).endswith("; no node is known to be marked: repeat the freeze")
+    write(journal, marked_note(YEAR_END, "n[1-3]"))
+    freeze = freeze_in(journal, "c")
+    assert freeze is not None
+    assert noted_line(freeze).endswith(": year end: no changes")
 
 
 def test_its_token_is_above_those_of_runs_and_freezes_in_the_journal_and_on_nodes(journal: SqlJournal) -> None:
     write(journal, frozen_note(YEAR_END))
     assert next_token(journal, "c", {}) == 8
+    write(journal, unfreezing_note(NodeFreeze(9, "f-2", "bob@desk", "over")), cluster="d")
+    assert next_token(journal, "d", {}) == 10
     known = Report("n1", "status", Outcome.DONE, token=Token(11, "r", live=True))
     frozen = Report("n2", "status", Outcome.DONE, frozen=NodeFreeze(15, "f-x", "", ""))
     false = Report("n3", "status", Outcome.DONE, frozen=NodeFreeze(10**14, "f-y", "", ""))
     assert next_token(journal, "c", {"n1": known}) == 12
     assert next_token(journal, "c", {"n1": known, "n2": frozen, "n3": false}) == 16
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> FakeCall:
+    """During a run; its controller is at work elsewhere, or killed."""
+    made = FakeCall(tmp_path).killed("n2", Verb.APPLY)
+    made.agents.says |= {(name, verb): answer(verb, FACT) for name in NAMES for verb in ("freeze", "unfreeze")}
+    return made
+
+
+def quickly(_seconds: float) -> None: ...
+
+
+def test_a_run_that_has_not_handled_its_pause_is_not_reported_as_paused(call: FakeCall) -> None:
+    call.held(elsewhere("r1", alive=True))
+    marked = freeze_cluster(call, "c", quickly)
+    said = "run r1 is not known to be paused: its controller has not handled the request yet"
+    assert (marked.not_paused, marked.document.paused) == (said, "")
+
+
+def test_a_freeze_and_an_unfreeze_are_noted_with_what_the_nodes_answered(call: FakeCall) -> None:
+    call.held(elsewhere("r1", alive=False))
+    call.agents.says["n2", "freeze"] = SILENT
+    assert freeze_cluster(call, "c", quickly).not_paused == ""
+    freeze = freeze_in(call.journal(), "c")
+    assert freeze is not None
+    assert (freeze.marked, freeze.missed) == ("n[1,3]", "n2")
+    call.agents.says["n3", "unfreeze"] = SILENT
+    unfreeze_cluster(call, FakeOperator(), "c")
+    freeze = freeze_in(call.journal(), "c")
+    assert freeze is not None
+    assert (freeze.lifted, freeze.missed) == (True, "n3")
 
 
 # ------------------------------------------------------------------------------------------------------ the nodes

@@ -115,6 +115,12 @@ def journal(tmp_path: Path) -> Iterator[SqlJournal]:
     made.close()
 
 
+def test_without_anything_to_measure_the_verdict_is_unknown(journal: SqlJournal) -> None:
+    world = World(journal, replace(WATCHED, gates=()))
+    measured = world.round()
+    assert (measured.verdict, measured.evidence.startswith("nothing to measure")) == (UNKNOWN, True)
+
+
 def test_failures_in_a_row_are_harm_also_across_processes(
     journal: SqlJournal,
 ) -> None:

@@ -16,7 +16,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import LateWatch, OnLateHarm
 from rollout.core.plans.required_back_ends import Needs
 from rollout.core.presentation.notices import Notice, NoticeKind
-from rollout.core.run.late_watch import LateStatus, LateWord
+from rollout.core.run.late_watch import GAP, LateStatus, LateWord
 from rollout.core.run.state import RunState
 from rollout.errors import StateError
 from rollout.features.late_watch.asking import late_gates_pass, watch_late, watching
@@ -143,3 +143,25 @@ def test_the_gates_of_a_run_that_another_process_watches_are_not_measured(tmp_pa
         with pytest.raises(StateError, match="is watched by another process"):
             once(call, operator)
     assert not late_gates_pass(call, operator, journal, "r1", call.wait)
+
+
+def test_an_old_note_of_another_process_is_no_measurement(tmp_path: Path) -> None:
+    """That process is alive by its lease, and may have been stopped since: the next cluster of a sequence would begin unmeasured."""
+    call, operator = LateCall(tmp_path, late=LateWatch(7 * 86400.0)), LateOperator()
+    assert late_gates_pass(call, operator, call.journal(), "r1", call.wait)
+    other = FakeCall(tmp_path).journal()
+    other._leases.me = "elsewhere:b.1:1:1"  # type: ignore[attr-defined] # noqa: SLF001 - two machines in one process
+    with watching(other, "r1"):
+        call.wait(GAP - 60.0)
+        assert late_gates_pass(call, operator, call.journal(), "r1", call.wait)
+        call.wait(120.0)
+        assert not late_gates_pass(call, operator, call.journal(), "r1", call.wait)
+
+
+def test_a_watch_that_ended_long_after_its_last_measurement_has_not_passed(tmp_path: Path) -> None:
+    call, operator = LateCall(tmp_path, late=LateWatch(7 * 86400.0)), LateOperator()
+    assert late_gates_pass(call, operator, call.journal(), "r1", call.wait)
+    call.wait(8 * 86400.0)
+    assert not late_gates_pass(call, operator, call.journal(), "r1", call.wait)
+    assert "and its gates were not asked from " in call.notes()[-1]
+    assert call.notes()[-1].endswith("before that the verdict was passed")

@@ -128,7 +128,7 @@ FROZEN = 'rno is frozen by ann@ops since {}: year end; <code class="command">rol
 
 def test_a_freeze_is_shown_with_the_command_that_lifts_it() -> None:
     story = halted()
-    frozen = FreezeNoted("f-1", 7, BEGAN, "ann@ops", "year end")
+    frozen = FreezeNoted("f-1", 7, BEGAN, "ann@ops", "year end", marked="n1")
     said = FROZEN.format(wall(BEGAN))
     assert said in parts_of(story, replace(NOTHING_SINCE, frozen=frozen))["now"]
     assert "unfreeze" not in parts_of(story)["now"]
@@ -136,8 +136,9 @@ def test_a_freeze_is_shown_with_the_command_that_lifts_it() -> None:
 
 def test_the_first_page_shows_it_at_its_cluster() -> None:
     on = (BEGAN, "ann@ops", "frozen as f-1 with token 7: year end")
+    marked = (BEGAN, "ann@ops", "freeze f-1 is on n1")
     off = (BEGAN, "ann@ops", "unfrozen as f-1 with token 8: over")
-    assert FROZEN.format(wall(BEGAN)) in index_body((LISTED,), "here", {"rno": [on]})
+    assert FROZEN.format(wall(BEGAN)) in index_body((LISTED,), "here", {"rno": [on, marked]})
     assert "unfreeze" not in index_body((LISTED,), "here", {"rno": [on, off]})
 
 

@@ -153,6 +153,7 @@ def nearest(story: Story) -> Html:
 
 _SIGNS = {
     WaveStanding.PASSED: "✓",
+    WaveStanding.OVER: "–",
     WaveStanding.NOW: "▸",
     WaveStanding.TO_COME: "·",
     WaveStanding.STOPPED: "■",
