@@ -44,6 +44,7 @@ def test_a_number_without_digits_in_one_nodes_file_refuses_that_node_at_most() -
     assert [(left.name, left.reference) for left in made.left] == [(poisoned, "config-not-understood")]
 
 
+@pytest.mark.no_cover
 def test_two_thousand_nodes_become_a_few_groups() -> None:
     found = inventory()
     snapshot = mixed(found)
@@ -64,6 +65,7 @@ def test_two_thousand_nodes_become_a_few_groups() -> None:
     assert not check_preflight(plan).refused
 
 
+@pytest.mark.no_cover
 def test_four_times_the_nodes_cost_four_times_as_much() -> None:
     few, many = inventory(500), inventory(2000)
     planned(few, mixed(few))  # what is read once is read

@@ -100,6 +100,7 @@ Emergency rollback of all of it: about 45 s (20 s per node, not yet rehearsed)
     )
 
 
+@pytest.mark.no_cover
 def test_two_thousand_nodes_fit_on_one_long_screen_and_the_text_says_what_is_left_out() -> None:
     made = plan_of(2000)
     text = plan_text(made)
@@ -111,6 +112,7 @@ def test_two_thousand_nodes_fit_on_one_long_screen_and_the_text_says_what_is_lef
     assert f"\n… {files} diffs not shown: see them with -v\n" in text
 
 
+@pytest.mark.no_cover
 def test_the_whole_text_of_two_thousand_nodes() -> None:
     text = plan_text(plan_of(2000), whole=True)
     assert "not shown" not in text
@@ -124,6 +126,7 @@ def test_the_whole_text_of_two_thousand_nodes() -> None:
     )
 
 
+@pytest.mark.no_cover
 def test_hundreds_of_groups_that_differ_only_in_their_own_bytes_are_one() -> None:
     found = inventory(300)
     nodes = {

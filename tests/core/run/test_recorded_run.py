@@ -26,6 +26,7 @@ def test_a_run_that_was_recorded_with_these_rules_replays_to_its_recorded_state(
     assert told(state) == recorded, "other rules: raise RULES, then python -m tests.core.run.recorded.make"
 
 
+@pytest.mark.no_cover
 def test_the_moves_of_a_node_are_those_of_these_rules() -> None:
     """A recorded run takes only some of its moves; an earlier version may have journaled a run that took any other."""
     assert told(moves()) == MOVES.read_text().strip(), (

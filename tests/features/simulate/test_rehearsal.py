@@ -54,6 +54,7 @@ def test_without_faults_it_takes_about_as_long_as_the_plan_says_and_keeps_every_
     assert all(peak.limit is None or 0 < peak.most <= peak.limit for peak in found.peaks)
 
 
+@pytest.mark.no_cover
 def test_the_whole_shipped_cluster_is_rehearsed_in_seconds(plan: Plan) -> None:
     """A node of 2,000 costs at most a few times as much as one of 120."""
     began = process_time()
@@ -171,6 +172,7 @@ def test_the_command_prints_text_or_json_and_exits_as_asked(plan: Plan, tmp_path
     assert found["halt"]["wave"] in {wave.name for wave in plan.waves}
 
 
+@pytest.mark.no_cover
 def test_it_waits_for_the_change_windows_of_its_plan_in_their_zone(plan: Plan) -> None:
     """It begins on a Friday at 22:30 in Zurich; windows of Monday to Thursday last from 22:00 to 02:00, and Monday is frozen."""
     days = frozenset({Weekday.MONDAY, Weekday.TUESDAY, Weekday.WEDNESDAY, Weekday.THURSDAY})

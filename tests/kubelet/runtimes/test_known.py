@@ -78,6 +78,7 @@ def texts(path: Path) -> Iterator[str]:
             yield node.value
 
 
+@pytest.mark.no_cover
 def test_no_other_module_names_a_runtime() -> None:
     top = OWN.parents[1]
     forms = {top / "features/diagnose/rules" / name for name in FORMS}
