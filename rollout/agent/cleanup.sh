@@ -20,7 +20,10 @@ cleanup_list_left() { # our things outside $S, if any
     receipt_here "${entry##*/}"
     n=1
     while [ -e "$T/file.$n" ]; do
-      files_load "$n" || { f_path=/none f_made="" && cleanup_left "/var/lib/rollout/tx/$tx/file.$n, which could not be read: what it names may be there"; }
+      files_load "$n" || {
+        f_path=/none f_made=""
+        [ ! -e "$T/receipt" ] || cleanup_left "/var/lib/rollout/tx/$tx/file.$n, which could not be read: what it names may be there"
+      }
       revert_near "$n"
       for path in "$f_near.old" "$f_near.new" "$f_near.try" "$f_near.tried"; do [ ! -e "$R$path" ] || cleanup_left "$path"; done
       path=${f_path%/*}/.rollout-$tx.$n.try # the same, where copies are kept beside the file

@@ -68,8 +68,8 @@ revert_unstage() { # remove the copies that are outside the transaction's folder
       nears="$nears $R$f_near.new $R$f_near.old $R$f_near.try $R$f_near.tried"
       tried=$R${f_path%/*}/.rollout-$tx.$n.try
       [ ! -d "$tried" ] || rmdir "$tried" || stays=1 # of a `try` that was killed
-    else
-      stays=1 # it is not known where they are
+    elif [ -e "$T/receipt" ]; then
+      stays=1 # it is not known where they are. Without a receipt the power failed before the disk had the note, and so before they were made
     fi
     n=$((n + 1))
   done

@@ -152,6 +152,22 @@ def test_nothing_is_confirmed_or_verified_by_an_unreadable_note(node: Node) -> N
     assert "file.1" in found.message
 
 
+@pytest.mark.parametrize("text", ["", "/var/lib\n"], ids=["empty", "torn"])
+def test_a_note_that_lost_its_power_before_the_receipt_leaves_nothing(node: Node, text: str) -> None:
+    """What it names is made only when the disk has the note."""
+    node.write("/var/lib/rollout/tx/t1/file.1", text.encode())
+    assert node.cleanup().leftovers == ()
+    assert not node.tx().exists()
+
+
+def test_what_an_unreadable_note_of_a_receipt_names_may_be_left(node: Node) -> None:
+    note = armed(node).tx() / "file.1"
+    assert node.confirm().outcome is Outcome.DONE
+    note.write_text("")
+    (left,) = node.cleanup().leftovers
+    assert "tx/t1/file.1, which could not be read" in left
+
+
 # -------------------------------------------------------------------------- after a revert that could not end at first
 
 
