@@ -65,7 +65,8 @@ health_comes_up() { # UNIT: it runs, in a process from after its restart, or, wi
         health_ill "$1" "restarted by systemd" || return
       fi
       case $u_active/$u_sub in
-        failed/* | inactive/* | */auto-restart) health_ill "$1" "exited ($u_active, $u_sub)" || return ;;
+        */auto-restart) health_ill "$1" "ended, and systemd is to start it again ($u_active, $u_sub)" || return ;;
+        failed/* | inactive/*) health_ill "$1" "ended ($u_active, $u_sub)" || return ;;
         active/*)
           if health_is_restarted "$1"; then
             [ "$u_pid" = 0 ] || [ "$u_started" = "$h_started" ] || return 0

@@ -84,7 +84,11 @@ def test_a_kubelet_that_systemd_had_restarted_before_is_looked_at_by_its_count(n
 
 
 @pytest.mark.parametrize(
-    ("word", "reason"), [(b"BROKEN", "its process exited"), (b"DEAD", "exited (activating, auto-restart)")]
+    ("word", "reason"),
+    [
+        (b"BROKEN", "its process exited"),
+        (b"DEAD", "ended, and systemd is to start it again (activating, auto-restart)"),
+    ],
 )
 def test_a_kubelet_that_does_not_stay_is_reverted(node: Node, word: bytes, reason: str) -> None:
     node.control_group()

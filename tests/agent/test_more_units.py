@@ -131,7 +131,7 @@ def test_a_hangup_is_one_sighup_of_the_main_process_before_any_restart(mixed: No
 def test_a_unit_that_dies_of_a_sighup_is_reverted_and_started(mixed: Node) -> None:
     report = apply(mixed, JSON, b"DEAF\n", units=(), hangups=(DOCKER,))
     assert taken_back(report)
-    assert f"{DOCKER}: exited" in report.message
+    assert f"{DOCKER}: ended, and systemd is to start it again" in report.message
     assert mixed.read(JSON) == b"{}\n"
     assert touched(mixed)[-1] == f"restart {DOCKER}"
     assert mixed.strays() == []
@@ -165,7 +165,7 @@ def test_a_kubelet_that_is_down_is_unhealthy_even_if_the_change_did_not_touch_it
     mixed.standin("unit", "pid=0 active=failed sub=failed\n")
     report = apply(mixed, HOSTS, b"x\n", units=())
     assert taken_back(report)
-    assert report.message == "exited (failed, failed)"
+    assert report.message == "ended (failed, failed)"
     assert not mixed.at(HOSTS).exists()
 
 

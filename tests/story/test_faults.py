@@ -218,7 +218,7 @@ def test_a_rack_that_never_gets_healthy_halts_the_run_inside_its_budget(site: Si
     told = [entry for entry in found["troubles"] if entry["reference"] != "taken-back-with-others"]
     assert {entry["state"] for entry in told} == {"reverted"}
     assert sorted(name for entry in told for name in expand(entry["nodes"])) == touched
-    reasons = ("exited", "restarted", "not report the same process")
+    reasons = ("exited", "ended, and systemd", "restarted", "not report the same process")
     assert all(any(reason in entry["message"] for reason in reasons) for entry in told), told
     assert found["ending"] == "halted"
 
