@@ -76,13 +76,13 @@ compiled: setup ## compile the tests once, before nine processes do it at the sa
 test-inside: setup ## the half without processes: core, kubelet, gates, app and features are each covered to 95 % of their branches
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-counted test-uncounted
 
-# One process: each reads all tests, which takes as long as some thousand of them. It takes the longest, so it steps aside for none.
+# One process for each half: each reads its tests, which takes as long as some thousand of them. They take the longest, so they step aside for none.
 test-counted: compiled ## of test-inside: the tests whose branches are counted
 	$(BIN)/pytest -q --counted -m '$(INSIDE) and not no_cover' --cov --cov-report=
 	@for package in core kubelet gates app features; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 
 test-uncounted: compiled ## of test-inside: the others
-	$(ASIDE) $(BIN)/pytest -q --uncounted -m '$(INSIDE) and no_cover'
+	$(BIN)/pytest -q --uncounted -m '$(INSIDE) and no_cover'
 
 test-outside: compiled image ## the other half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
 	$(BIN)/pytest -q -n 7 --dist loadgroup --no-loadscope-reorder --durations=25 --outside -m '$(OUTSIDE)'

@@ -186,6 +186,7 @@ def test_applying_a_plan_twice_is_no_failure(pair: Site) -> None:
         "cluster": "small",
         "plan": digest,
         "why": "already-applied",
+        "readAt": "",
         "runs": [run],
         "leftOut": [],
         "exitCode": 0,

@@ -102,7 +102,8 @@ def begun(tmp_path: Path) -> Iterator[SqlJournal]:
 def test_keys_list_gates_and_nodes_and_pause_at_once(begun: SqlJournal, tmp_path: Path) -> None:
     with watching(tmp_path) as found:
         found.shows("p pause · a abort · n nodes · g gates · q leave")
-        assert re.search(r"\d\d:\d\d:\d\d  wave \S+: passed", found.text), "the log has times"
+        logged = re.compile(r"\d\d:\d\d:\d\d  wave \S+: passed")
+        until(lambda: logged.search(found.text), PATIENCE, "a line of the log, with its time")
         found.press("g")
         found.shows("PASS ")
         found.press("n")
