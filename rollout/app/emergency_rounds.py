@@ -88,11 +88,12 @@ def revert_nodes(
     inventory = call.inventory_or_remembered(cluster)
     names = limited(limit, inventory)
     operator.tell(passed_lines(call, inventory, None))
-    operator.tell(estimate(lambda: other_fleet_lines(call, inventory), JOURNAL_SECONDS) or ())
+    known = estimate(lambda: _by_journal(call, inventory), JOURNAL_SECONDS) or _KnownByJournal()
+    operator.tell(known.other_fleet)
     call = call.in_emergency()
     rounds = EmergencyRounds(call, operator, inventory, call.interruption())
-    seen, others = estimate(lambda: _by_journal(call, cluster), JOURNAL_SECONDS) or (frozenset(), OURS)
-    work = EmergencyRollback(EmergencyOptions(inventory, wanted, limits, force, at_most, seen, others), rounds)
+    options = EmergencyOptions(inventory, wanted, limits, force, at_most, known.control_plane, known.others)
+    work = EmergencyRollback(options, rounds)
     try:
         code = work.run(names)
         cordons = call.lift_cordons(inventory, names, work.others()) if work.has_them else None
@@ -105,19 +106,30 @@ def revert_nodes(
         rounds.close()
 
 
-def _by_journal(call: CallPorts, cluster: str) -> tuple[frozenset[str], OtherClusters]:
-    """The nodes that runs have seen to be of the control plane, and the runs of other clusters of the project.
+@dataclass(frozen=True, slots=True)
+class _KnownByJournal:
+    """Nothing, if the journal does not answer in time.
 
-    A run of a cluster without an inventory is not of another one: the cluster may have had that name when the run was.
+    ``control_plane``: the nodes that runs have seen to be of it. ``others``: the runs of other clusters of the project.
+    ``other_fleet``: a warning, if the list of nodes may be another cluster's.
     """
+
+    control_plane: frozenset[str] = frozenset()
+    others: OtherClusters = field(default_factory=lambda: OURS)
+    other_fleet: tuple[str, ...] = ()
+
+
+def _by_journal(call: CallPorts, inventory: Inventory) -> _KnownByJournal:
+    """A run of a cluster without an inventory is not of another one: the cluster may have had that name when the run was."""
     from rollout.app.load import INVENTORY_FOLDER, names_in  # noqa: PLC0415 - what reads inventories takes 0.1 s to import
 
-    seen = known_control_plane(call, cluster)
+    cluster = inventory.cluster
+    known = _KnownByJournal(known_control_plane(call, cluster), other_fleet=other_fleet_lines(call, inventory))
     with suppress(StateError, InputError):
         listed = names_in(call.files(), INVENTORY_FOLDER)
         others = other_clusters(call.past(), cluster).items()
-        return seen, {run: other for run, other in others if other in listed}
-    return seen, OURS
+        return replace(known, others={run: other for run, other in others if other in listed})
+    return known
 
 
 @dataclass(slots=True)

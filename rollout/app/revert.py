@@ -15,7 +15,7 @@ from rollout.app.ports import Journal, Nodes
 from rollout.app.proofs import promised_files, prove
 from rollout.app.reverted_elsewhere import NOWHERE, reverted_elsewhere
 from rollout.app.rollbacks import NOTHING_SINCE, SinceRun, control_plane_of, rollback_order, since_run
-from rollout.app.runs import Tools, highest_counter, start_revert
+from rollout.app.runs import Tools, highest_counter, listed_nodes, start_revert
 from rollout.app.start_times import PASSES, closed_lines
 from rollout.core.model.config_map import ConfigMapChange
 from rollout.core.model.fleet_changes import is_their_list
@@ -162,13 +162,9 @@ def other_fleet_lines(call: CallPorts, inventory: Inventory) -> tuple[str, ...]:
         return ()
     if newest is None or is_their_list(names, inventory.nodes):
         return ()
-    there, by = (
-        sum(name in inventory.nodes for name in names),
-        f" of {inventory.listed_by}" if inventory.listed_by else "",
-    )
-    listed = f"{counted(len(inventory.nodes), 'node')}{by}"
+    there = sum(name in inventory.nodes for name in names)
     run = f"the {len(names)} nodes of {newest.run}, the newest run of {inventory.cluster}"
-    return (f"the inventory lists {listed}, and {there} of {run}: it may list another cluster",)
+    return (f"the inventory lists {listed_nodes(inventory)}, and {there} of {run}: it may list another cluster",)
 
 
 def revert_by_journal(

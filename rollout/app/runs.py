@@ -396,7 +396,7 @@ def changes_since(
     if not most_left and not is_their_list(were, there):
         raise UsageError(
             "most-nodes-unlisted",
-            f"the inventory of {state.order.cluster} lists {counted(len(inventory.nodes), 'node')}{_by(inventory)}, and {len(there)} of the {len(were)} "
+            f"the inventory of {state.order.cluster} lists {listed_nodes(inventory)}, and {len(there)} of the {len(were)} "
             f"machines of run {state.order.run}: whether the others left is not known",
             hint="it may list another cluster: check the kubeconfig's context, or the selector of the inventory. "
             f"If they left: `rollout resume {state.order.run} --most-left`",
@@ -404,5 +404,7 @@ def changes_since(
     return changes
 
 
-def _by(inventory: Inventory) -> str:
-    return f" of {inventory.listed_by}" if inventory.listed_by else ""
+def listed_nodes(inventory: Inventory) -> str:
+    """``3 nodes of the API server``: how many nodes are listed, and by what."""
+    by = f" of {inventory.listed_by}" if inventory.listed_by else ""
+    return f"{counted(len(inventory.nodes), 'node')}{by}"

@@ -17,7 +17,7 @@ from rollout.cli.registry import registered
 from rollout.cli.terminal import Terminal
 from rollout.composition.wiring import Session
 from rollout.core.presentation.drift_text import DriftDocument, drift_document, drift_lines
-from rollout.core.presentation.owned_text import old_name_lines, owned_nodes_lines
+from rollout.core.presentation.owned_text import owned_nodes_lines
 from rollout.core.text import documents
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import expand, fold
@@ -47,7 +47,8 @@ def verify(session: Session, cluster: str, limit: str) -> int:
     else:
         echo_lines(drift_lines(verified.checks, verified.unread, owns=owned is not None))
         echo_lines(owned_nodes_lines(owned, session.clock.now()) if owned is not None else ())
-    from rollout.app.owned_old_names import owned_under_old_names  # noqa: PLC0415 - what reads inventories takes 0.1 s to import
+    from rollout.features.own.asking.old_names import owned_under_old_names  # noqa: PLC0415 - what reads inventories takes 0.1 s to import
+    from rollout.features.own.words import old_name_lines  # noqa: PLC0415
 
     for line in old_name_lines(cluster, owned_under_old_names(session, cluster, verified.told)):
         say(line, err=session.output == "json")

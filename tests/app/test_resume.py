@@ -133,7 +133,7 @@ def test_nodes_that_were_not_read_may_still_have_the_claim(tmp_path: Path) -> No
     ended = recover_run(call, operator, "")
     assert isinstance(ended, ClaimsEnded)
     assert ([each.node for each in ended.no_answer], ended.exit_code) == (["n2"], 4)
-    assert operator.must_read[0].startswith("not known of 1 node n2, which gave no answer: ")
+    assert operator.must_read[0].startswith("nothing is known of 1 node n2, which gave no answer: ")
 
 
 def test_an_operator_who_declines_ends_no_claim(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_nodes_without_an_answer_are_not_said_to_have_no_claim(tmp_path: Path) -
     assert unlock_cluster(call, operator, CLUSTER, "", force=False).exit_code == 4
     first, second = operator.must_read
     assert first == "no lease, and no claim on the 1 node that answered"
-    assert second.startswith("not known of 2 nodes n[1,3], which gave no answer: ")
+    assert second.startswith("nothing is known of 2 nodes n[1,3], which gave no answer: ")
 
 
 def test_before_the_confirmation_unlock_names_each_file_that_the_node_reports_as_left() -> None:

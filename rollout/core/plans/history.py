@@ -26,6 +26,9 @@ class KnownNodes:
     machine_ids: Mapping[str, str]
 
 
+NO_KUBECONFIG = "no kubeconfig is named"
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
     """``seen`` is ``None`` if there is no earlier plan, ``live`` if the API server was not or could not be asked.
@@ -38,7 +41,7 @@ class Around:
     live: tuple[LiveNode, ...] | None = None
     not_asked: str = ""
     pods: tuple[PlacedPod, ...] | None = None
-    pods_not_asked: str = "no kubeconfig is named"
+    pods_not_asked: str = NO_KUBECONFIG
 
 
 def seen_in(plans: Sequence[Plan]) -> KnownNodes | None:

@@ -89,7 +89,7 @@ def no_answer_lines(away: Sequence[NotAsked]) -> Iterator[str]:
     """Nodes of which nothing is known, so that no sentence about the others is read as one about them."""
     for why, names in folded({each.node: f"{each.message} [{each.reference}]" for each in away}).items():
         named = f"{counted(len(names), 'node')} {printable(fold(names), 160)}"
-        yield f"not known of {named}, which gave no answer: {printable(for_all(why, names), 300)}"
+        yield f"nothing is known of {named}, which gave no answer: {printable(for_all(why, names), 300)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def left_silences(steps: Iterable[Step], plan: Plan, now: float) -> tuple[LeftSi
                 identity, _, url = silence.partition(" ")
                 until, wave = event.at + lengths.get(url, longest), plan.waves[event.wave].name
                 if not identity and any(not each.identity and each.wave == wave for each in left.values()):
-                    continue  # as said of the controller before
+                    continue  # a silence of this wave without a known id is listed already
                 left.setdefault(silence, LeftSilence(identity, url, wave, until))
     if newest is not None:
         left |= _not_written_down(newest, plan, longest)

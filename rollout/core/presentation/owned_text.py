@@ -175,14 +175,12 @@ class OwnedRun:
     selects_none: bool = False
 
 
-NO_KUBECONFIG = "no kubeconfig is named"
-
-
 @dataclass(frozen=True, slots=True)
 class OwnedNodes:
     """Live nodes of a cluster against its owned settings.
 
     ``unlisted``: why nodes that only the API server lists were not compared; ``""``: they were, or none of them must have the settings.
+    ``misses_nodes``: the reason is not that no kubeconfig is named.
     ``ages_unknown``: why it is not known when nodes joined; ``""``: the API server told it. ``listed``: when the nodes were
     listed, if their source did not answer now.
     """
@@ -193,11 +191,7 @@ class OwnedNodes:
     ages_unknown: str
     listed: str
     unlisted: str = ""
-
-    @property
-    def misses_nodes(self) -> bool:
-        """Whether a kubeconfig is set, and did not show the nodes that only the API server lists."""
-        return self.unlisted not in ("", NO_KUBECONFIG)
+    misses_nodes: bool = False
 
     @property
     def is_partial(self) -> bool:
@@ -219,26 +213,6 @@ class OwnedNodes:
     def as_wanted(self) -> tuple[str, ...]:
         having = (OwnedStanding.AS_WANTED, OwnedStanding.REPLACED)
         return tuple(each.name for each in self.nodes if each.standing in having and not each.lacks)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnedUnderOldName:
-    """Settings of ``runs`` that are owned under a cluster without an inventory. ``nodes`` have receipts of that cluster's runs."""
-
-    cluster: str
-    runs: tuple[str, ...]
-    nodes: tuple[str, ...]
-
-
-def old_name_lines(cluster: str, found: Iterable[OwnedUnderOldName]) -> Iterator[str]:
-    """``cluster``: the one that has the nodes now."""
-    for each in found:
-        yield (
-            f"settings are owned under cluster {printable(each.cluster, 80)}, which no inventory here names: runs of it changed "
-            f"{counted(len(each.nodes), 'node')} of {cluster}: {printable(fold(each.nodes), 160)}"
-        )
-        ends = " and ".join(f"`rollout own --end {run}`" for run in each.runs)
-        yield f"  nothing compares nodes with them: {ends} ends that; then `rollout own` the next run of {cluster} that changes nodes"
 
 
 _TOLD = {

@@ -8,6 +8,7 @@ from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.app.ports import ApiSources
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.snapshot import FleetSnapshot, Unread
+from rollout.core.plans.history import NO_KUBECONFIG
 from rollout.errors import InputError, Problem, RemoteError
 from rollout.features.explain.rules import OnNode, agrees, on_node
 from rollout.features.explain.words.explanation import ConfigzAnswer
@@ -17,8 +18,6 @@ from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.node import sources
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.values import value_at
-
-NO_KUBECONFIG = "no kubeconfig is named"
 
 
 def explain_on_node(

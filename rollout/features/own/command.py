@@ -34,7 +34,7 @@ from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, StateError, UsageError
-from rollout.features.own.asking import (
+from rollout.features.own.asking.owned import (
     OwnedComparison,
     check_none_frozen,
     compare_owned,

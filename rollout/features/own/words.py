@@ -76,3 +76,23 @@ def nodes_lack(state: RunState, found: OwnedNodes) -> Notice:
         said,
         f"rollout verify --cluster {found.cluster}",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedUnderOldName:
+    """Settings of ``runs`` that are owned under a cluster without an inventory. ``nodes`` have receipts of that cluster's runs."""
+
+    cluster: str
+    runs: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+def old_name_lines(cluster: str, found: Iterable[OwnedUnderOldName]) -> Iterator[str]:
+    """``cluster``: the one that has the nodes now."""
+    for each in found:
+        yield (
+            f"settings are owned under cluster {printable(each.cluster, 80)}, which no inventory here names: runs of it changed "
+            f"{counted(len(each.nodes), 'node')} of {cluster}: {printable(fold(each.nodes), 160)}"
+        )
+        ends = " and ".join(f"`rollout own --end {run}`" for run in each.runs)
+        yield f"  nothing compares nodes with them: {ends} ends that; then `rollout own` the next run of {cluster} that changes nodes"

@@ -73,7 +73,7 @@ class Alertmanager:
             return
         if answer.status != 200:
             raise refusal(answer)
-        raise AwayError("doubtful", "it was ended, and Alertmanager still has it")
+        raise AwayError("doubtful", "Alertmanager answered that it ended the silence, and still shows it")
 
     def _has_ended(self, url: str, path: str, silence: str, timeout: float) -> bool:
         """Alertmanager answers 404 without a body for a silence that it has removed, as others may: then its list decides."""

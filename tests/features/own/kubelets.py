@@ -23,7 +23,7 @@ from rollout.core.model.snapshot import Snapshot, digest
 from rollout.core.presentation.nothing_to_do import NothingToDo
 from rollout.core.run.state import Ending, RunState
 from rollout.errors import AwayError, InputError, Problem
-from rollout.features.own.asking import own_run
+from rollout.features.own.asking.owned import own_run
 from rollout.kubelet import versions
 from tests.app.call import CLUSTER, FakeCall, FakeOperator
 from tests.app.stacked_agents import StackedAgents, StackedNode

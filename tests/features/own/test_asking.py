@@ -14,7 +14,7 @@ from rollout.app.revert import revert_run
 from rollout.core.model.plan import WantedSetting
 from rollout.core.run.state import Verb
 from rollout.errors import StateError, UsageError
-from rollout.features.own.asking import counting_runs, end_ownership, own_run
+from rollout.features.own.asking.owned import counting_runs, end_ownership, own_run
 from rollout.features.own.words import owned_runs
 from tests.app.call import CLUSTER, FakeCall, FakeOperator, elsewhere, old_nodes
 from tests.app.site import SMALL

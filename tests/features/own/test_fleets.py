@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from rollout.app.owned import noted_in, owned_in
-from rollout.app.owned_old_names import owned_under_old_names
 from rollout.app.planning import plan_cluster
 from rollout.app.ports import Note
 from rollout.app.revert import revert_run
@@ -21,13 +20,13 @@ from rollout.core.presentation.owned_text import (
     compared_line,
     compared_note,
     kept_nodes,
-    old_name_lines,
     owned_nodes_lines,
     owned_note,
     owned_noted,
 )
 from rollout.errors import InputError, UsageError
-from rollout.features.own.asking import (
+from rollout.features.own.asking.old_names import owned_under_old_names
+from rollout.features.own.asking.owned import (
     NOTED_EVERY,
     OwnedComparison,
     compare_owned,
@@ -40,6 +39,7 @@ from rollout.features.own.asking import (
     same_change,
 )
 from rollout.features.own.rules import NewcomersThen
+from rollout.features.own.words import old_name_lines
 from tests.app.agents import SILENT
 from tests.app.call import CLUSTER, FakeOperator
 from tests.app.site import SMALL

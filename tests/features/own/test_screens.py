@@ -13,7 +13,7 @@ from rollout.cli.main import run
 from rollout.composition.wiring import Session
 from rollout.errors import StateError
 from rollout.features.own import command as owned
-from rollout.features.own.asking import compare_owned, note_comparison
+from rollout.features.own.asking.owned import compare_owned, note_comparison
 from tests.app.call import CLUSTER, FakeOperator
 from tests.app.site import SMALL
 from tests.features.own.kubelets import Fleet, owning

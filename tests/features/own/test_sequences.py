@@ -15,7 +15,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.run.state import Ending, NodeState, RunState, Verb
 from rollout.errors import StateError, UsageError
 from rollout.features.freeze.asking import freeze_cluster, unfreeze_cluster
-from rollout.features.own.asking import check_none_frozen, own_run, plan_newcomers
+from rollout.features.own.asking.owned import check_none_frozen, own_run, plan_newcomers
 from tests.app.call import CLUSTER, FakeOperator
 from tests.features.own.kubelets import PLAYBOOK, Fleet, apply_newcomers, machine, owning
 from tests.features.own.test_fleets import THREE, compared, said, standings

@@ -12,7 +12,7 @@ import pytest
 
 from rollout.app.planning import plan_and_apply
 from rollout.core.presentation.nothing_to_do import NothingToDo
-from rollout.features.own.asking import OwnedComparison, compare_owned, plan_newcomers
+from rollout.features.own.asking.owned import OwnedComparison, compare_owned, plan_newcomers
 from tests.app.call import CLUSTER
 from tests.app.test_planning import Reader
 from tests.features.own.kubelets import Fleet, apply_newcomers, machine, owning

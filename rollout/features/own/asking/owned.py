@@ -26,10 +26,10 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Policy
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec
+from rollout.core.plans.history import NO_KUBECONFIG
 from rollout.core.plans.roles import shown_by_its_node
 from rollout.core.presentation.freeze_text import frozen_in
 from rollout.core.presentation.owned_text import (
-    NO_KUBECONFIG,
     OwnedNodes,
     OwnedNoted,
     compared_note,
@@ -229,9 +229,16 @@ def compare_owned(call: CallPorts, cluster: str, limit: str) -> tuple[VerifiedCl
             *unlisted.values(),
         ]
     ages_unknown = "" if around.live is not None else around.not_asked or NO_KUBECONFIG
+    names_server = around.live is not None or bool(around.not_asked)
     not_listed = "" if limit or not _every_node_must(runs) else ages_unknown or _of_another_cluster(inventory, live)
     nodes = OwnedNodes(
-        cluster, owned_runs(runs, inventory), tuple(found), ages_unknown, inventory.remembered, not_listed
+        cluster,
+        owned_runs(runs, inventory),
+        tuple(found),
+        ages_unknown,
+        inventory.remembered,
+        not_listed,
+        names_server and bool(not_listed),
     )
     verified = replace(verified, checks=without_replaced(verified.checks, found))
     return verified, OwnedComparison(nodes, not limit, live, inventory, fleet, parts, without_playbook)

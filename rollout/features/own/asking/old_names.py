@@ -8,7 +8,7 @@ from rollout.app.call import CallPorts
 from rollout.app.following import other_clusters
 from rollout.app.load import INVENTORY_FOLDER, names_in
 from rollout.app.owned import owned_in
-from rollout.core.presentation.owned_text import OwnedUnderOldName
+from rollout.features.own.words import OwnedUnderOldName
 
 
 def owned_under_old_names(
