@@ -15,6 +15,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import log
@@ -22,12 +23,14 @@ from pathlib import Path
 
 from benchmarks import cheap_fleet, large_fleet, real_nodes, results, verbs
 from benchmarks.check_kubelet import machine
+from benchmarks.far_line import far_line
 from benchmarks.figures import Row, ratio
 from benchmarks.measured import Turns
 from benchmarks.peers import PEERS
 from benchmarks.programs import FORKED, programs
 from benchmarks.real_nodes import APPLY, EMERGENCY, FLOOR
 from benchmarks.results import Found, Part, comparison
+from tests.bed.bed import Bed
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
@@ -52,6 +55,8 @@ class Sizes:
     cheap_rounds: int
     beside: int
     beside_rounds: int
+    far: int
+    far_milliseconds: float
     fleet: int
     tools: Path
 
@@ -65,6 +70,8 @@ def main() -> None:
     parser.add_argument("--cheap-rounds", type=int, default=1, help="a round of 2,000 nodes takes minutes")
     parser.add_argument("--beside", type=int, default=100, help="cheap nodes beside other tools")
     parser.add_argument("--beside-rounds", type=int, default=1)
+    parser.add_argument("--far", type=int, default=60, help="real nodes behind a slow line")
+    parser.add_argument("--far-milliseconds", type=float, default=100, help="a round trip on that line")
     parser.add_argument("--fleet", type=int, default=100_000, help="nodes of the large plan")
     parser.add_argument("--tools", type=Path, required=True, help="the folder of the other tools' programs")
     parser.add_argument("--parts", default="", help=f"some of {','.join(PARTS)}")
@@ -115,6 +122,17 @@ def real(sizes: Sizes) -> Found:
     with tempfile.TemporaryDirectory() as folder:
         turns = real_nodes.compare(Path(folder), sizes.nodes, sizes.rounds, sizes.tools)
     return Found(of_turns(turns), (comparison(f"{sizes.nodes} real nodes", turns, SETTINGS),))
+
+
+def far(sizes: Sizes) -> Found:
+    def line(bed: Bed) -> AbstractContextManager[Sequence[str]]:
+        return far_line([node.netns for node in bed.nodes], bed.gateway, sizes.far_milliseconds / 2000)
+
+    with tempfile.TemporaryDirectory() as folder:
+        turns = real_nodes.compare(Path(folder), sizes.far, sizes.rounds, sizes.tools, line)
+    what = f"{sizes.far} real nodes behind a round trip of {sizes.far_milliseconds:g} ms"
+    row = Row(f"apply on {what}, wall", ratio(turns.wall(APPLY), turns.wall("pyinfra")), 1.2, "× pyinfra", note=turns.why(APPLY, "pyinfra"))  # fmt: skip
+    return Found((row,), (comparison(what, turns, SETTINGS),))
 
 
 def of_turns(turns: Turns) -> Sequence[Row]:
@@ -226,7 +244,7 @@ def start(_sizes: Sizes) -> Found:
 
 
 PARTS: Mapping[str, Callable[[Sizes], Found]] = {
-    "start": start, "agent": agent, "large": large, "sessions": waiting, "real": real, "cheap": cheap, "beside": beside, "reasons": reasons,
+    "start": start, "agent": agent, "large": large, "sessions": waiting, "real": real, "far": far, "cheap": cheap, "beside": beside, "reasons": reasons,
 }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ _ANSIBLE_CFG = f"""\
 forks = {FORKS}
 host_key_checking = false
 stdout_callback = minimal
+strategy = free
 [connection]
 pipelining = true
 [ssh_connection]
@@ -97,7 +98,6 @@ def _ansible_files(folder: Path, fleet: Fleet) -> None:
 - hosts: all
   gather_facts: false
   become: {str(fleet.sudo).lower()}
-  strategy: free
   tasks:
 {copies}    - {restart}
     - {healthy}
@@ -136,19 +136,37 @@ server.shell(commands=["for i in $(seq 60); do {_CHECK} && exit 0; sleep 0.5; do
 """)
 
 
+def _clush_files(folder: Path, fleet: Fleet) -> None:
+    (folder / "addresses").write_text("".join(f"{each.address}\n" for each in fleet.targets))
+    options = (
+        f"-i {fleet.key} -p {fleet.port} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+    )
+    words = ("--hostfile", "addresses", "-f", str(FORKS), "-S", "-q", "-l", fleet.user, "-o", options, _as_root(fleet))
+    (folder / "by_clush.sh").write_text(f'exec "$1" {shlex.join(words)}\n')
+
+
+def _as_root(fleet: Fleet) -> str:
+    return f"{'sudo -n ' if fleet.sudo else ''}sh -c {shlex.quote(fleet.script)}"
+
+
 def _pssh_files(folder: Path, fleet: Fleet) -> None:
-    line = f"{'sudo -n ' if fleet.sudo else ''}sh -c {shlex.quote(fleet.script)}"
     addresses = [each.address for each in fleet.targets]
     (folder / "script_by_pssh.py").write_text(f"""\
 from pssh.clients import ParallelSSHClient
 client = ParallelSSHClient(
     {addresses!r}, user={fleet.user!r}, port={fleet.port}, pkey={str(fleet.key)!r}, pool_size=200, num_retries=1
 )
-output = client.run_command({line!r})
+output = client.run_command({_as_root(fleet)!r})
 client.join(output)
 failed = [each.host for each in output if each.exit_code != 0]
 raise SystemExit(f"failed: {{failed}}" if failed else 0)
 """)
+
+
+def _mitogen(tools: Path) -> tuple[str, ...]:
+    """The settings by which ansible-core finds Mitogen's strategy."""
+    (strategies,) = tools.parent.glob("lib/python3*/site-packages/ansible_mitogen/plugins/strategy")
+    return f"ANSIBLE_STRATEGY_PLUGINS={strategies}", "ANSIBLE_STRATEGY=mitogen_free"
 
 
 PEERS: Mapping[str, Peer] = {
@@ -157,10 +175,20 @@ PEERS: Mapping[str, Peer] = {
         _ansible_files,
         lambda tools: (str(tools / "ansible-playbook"), "-i", "hosts.json", "play.yml"),
     ),
+    "ansible-core with Mitogen": Peer(
+        f"{FORKS} forks, strategy mitogen_free, no facts",
+        _ansible_files,
+        lambda tools: ("env", *_mitogen(tools), str(tools / "ansible-playbook"), "-i", "hosts.json", "play.yml"),
+    ),
     "pyinfra": Peer(
         "its default: all nodes at once",
         _pyinfra_files,
         lambda tools: (str(tools / "pyinfra"), "-y", "inventory.py", "deploy.py"),
+    ),
+    "clush": Peer(
+        f"one script, fan-out of {FORKS}",
+        _clush_files,
+        lambda tools: ("sh", "by_clush.sh", str(tools / "clush")),
     ),
     "parallel-ssh": Peer(
         "one script, pool of 200",

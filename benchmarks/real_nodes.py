@@ -10,9 +10,9 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from benchmarks.measured import FailedError, Measured, Turns, measured
@@ -36,42 +36,59 @@ guard: 180s
 """
 TOGETHER = 8
 
+Line = Callable[[Bed], AbstractContextManager[Sequence[str]]]
+"""Where the controller is: the words before its commands."""
 
-def compare(folder: Path, nodes: int, rounds: int, tools: Path) -> Turns:
+
+def no_line(_bed: Bed) -> AbstractContextManager[Sequence[str]]:
+    """The controller is on this machine, beside its nodes."""
+    return nullcontext(())
+
+
+def compare(folder: Path, nodes: int, rounds: int, tools: Path, line: Line = no_line) -> Turns:
     with _many_instances(nodes), Bed() as bed:
         add_programs(bed.folder / "image")
         found = bed.add(nodes)
         _lay_out(folder, found)
-        turns: dict[str, list[Measured]] = defaultdict(list)
-        connections: dict[str, float] = {}
-        failures: dict[str, str] = {}
-        names = [FLOOR, APPLY, *PEERS]
-        for number in range(rounds):
-            for name in names[number % len(names) :] + names[: number % len(names)]:
-                _reset(found)
-                at = name
-                try:
-                    for tool, words in _steps(name, folder, bed, tools):
-                        at, last = tool, number + 1 == rounds
-                        before = _accepted(found) if last else 0
-                        turns[tool].append(measured(words, folder, {"ANSIBLE_CONFIG": str(folder / "ansible.cfg")}))
-                        if last:
-                            connections[tool] = (_accepted(found) - before) / nodes
-                        sys.stderr.write(f"round {number + 1}: {tool}: {turns[tool][-1]}\n")
-                except FailedError as error:  # the figures of the others count
-                    failures[at] = f"round {number + 1}: {error}"
-                    sys.stderr.write(f"{failures[at]}\n")
-    return Turns(nodes, turns, connections, failures)
+        with line(bed) as there:
+            return _in_turns(folder, bed, rounds, tools, there)
 
 
-def _steps(name: str, folder: Path, bed: Bed, tools: Path) -> Iterator[tuple[str, Sequence[str]]]:
+def _in_turns(folder: Path, bed: Bed, rounds: int, tools: Path, there: Sequence[str]) -> Turns:
+    """Each tool once a round; ``there``: the words before its commands."""
+    found = bed.nodes
+    turns: dict[str, list[Measured]] = defaultdict(list)
+    connections: dict[str, float] = {}
+    failures: dict[str, str] = {}
+    names = [FLOOR, APPLY, *PEERS]
+    for number in range(rounds):
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            _reset(found)
+            at = name
+            try:
+                for tool, words in _steps(name, folder, bed, tools, there):
+                    at, last = tool, number + 1 == rounds
+                    before = _accepted(found) if last else 0
+                    turns[tool].append(
+                        measured((*there, *words), folder, {"ANSIBLE_CONFIG": str(folder / "ansible.cfg")})
+                    )
+                    if last:
+                        connections[tool] = (_accepted(found) - before) / len(found)
+                    sys.stderr.write(f"round {number + 1}: {tool}: {turns[tool][-1]}\n")
+            except FailedError as error:  # the figures of the others count
+                failures[at] = f"round {number + 1}: {error}"
+                sys.stderr.write(f"{failures[at]}\n")
+    return Turns(len(found), turns, connections, failures)
+
+
+def _steps(name: str, folder: Path, bed: Bed, tools: Path, there: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
     """What is measured for this tool, one after the other."""
     if name == FLOOR:
         names = [node.name for node in bed.nodes]
         yield FLOOR, (sys.executable, str(ROOT / "benchmarks/floor.py"), str(bed.ssh_config), "false", *names)
     elif name == APPLY:
         way = ("--ssh-config", str(bed.ssh_config))
-        measured(_rollout("plan", "--cluster", "real", "--out", "p.json", *way), folder)
+        measured((*there, *_rollout("plan", "--cluster", "real", "--out", "p.json", *way)), folder)
         yield APPLY, _rollout("apply", "p.json", "--yes", *way)
         yield (
             EMERGENCY,

@@ -67,7 +67,7 @@ class Bed:
             run("mount", "-t", "cgroup2", "none", str(self.groups))
             self._group.mkdir()
             run("ip", "link", "add", self.bridge, "type", "bridge")
-            run("ip", "addr", "add", f"10.77.{self.number}.254/24", "dev", self.bridge)
+            run("ip", "addr", "add", f"{self.gateway}/24", "dev", self.bridge)
             run("ip", "link", "set", self.bridge, "up")
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "bed", "-f", str(self.user_key))
         except BaseException:
@@ -79,6 +79,11 @@ class Bed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def gateway(self) -> str:
+        """The address of this machine on the bridge."""
+        return f"10.77.{self.number}.254"
 
     @property
     def user_key(self) -> Path:
