@@ -450,6 +450,7 @@ def test_an_estimate_that_fails_is_a_blank_and_the_nodes_are_reverted(prediction
     assert script.proofs == dict.fromkeys(NODES[:2], Proven.PROVEN)
 
 
+@pytest.mark.timeout(120)  # without the limit it would wait until the safety net of all tests
 def test_a_rescue_does_not_wait_for_an_estimate_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     over = Event()
 
