@@ -1,21 +1,27 @@
 """A copy of the agent's program that can be killed at any line.
 
-A call of ``_tick LINE`` is inserted before every line that begins a command. It counts. At the count ``ROLLOUT_KILL_AT`` the agent
-kills itself with SIGKILL, as a power cut or a guard would. At ``ROLLOUT_STOP_AT`` it stops until it is continued.
-With ``ROLLOUT_TRACE`` it records the lines that it passes.
+A call of ``_tick LINE`` is inserted before every line that begins a command. With ``ROLLOUT_TRACE`` it records the lines that are
+passed. A ``Moment`` is one pass of one line: there the agent kills itself with SIGKILL, as a power cut or a guard would, or it stops
+until it is continued. A file counts the passes: a command substitution is a process of its own, and would count for itself.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
 
 _TICK = """_tick() {
   _status=$?
-  ticks=$((${ticks-0} + 1))
-  [ "$ticks" != "${ROLLOUT_KILL_AT-}" ] || kill -9 "${self:-$$}"
-  [ "$ticks" != "${ROLLOUT_STOP_AT-}" ] || kill -STOP "${self:-$$}"
   [ -z "${ROLLOUT_TRACE-}" ] || echo "$1" >>"$ROLLOUT_TRACE"
+  [ "$1" != "${ROLLOUT_LINE-}" ] || _passed
   return $_status
+}
+_passed() {
+  printf . >>"$ROLLOUT_PASSES"
+  IFS= read -r _passes <"$ROLLOUT_PASSES"
+  [ "$_passes" != "$ROLLOUT_PASS" ] || kill -"$ROLLOUT_SIGNAL" "${self:-$$}"
 }
 """
 
@@ -47,3 +53,39 @@ def instrumented(program: str) -> str:
         result.append(line)
     first = next(index for index, line in enumerate(result) if line.startswith("PAYLOAD="))
     return "\n".join([*result[:first], *_TICK.splitlines(), *result[first:]]) + "\n"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Before this line, when it is passed for the ``turn``-th time."""
+
+    line: str
+    turn: int
+
+    def kill(self, folder: Path) -> dict[str, str]:
+        """The environment in which the program dies here; it counts in ``folder``."""
+        return self._environment(folder, "KILL")
+
+    def stop(self, folder: Path) -> dict[str, str]:
+        """The same, but it stops."""
+        return self._environment(folder, "STOP")
+
+    def _environment(self, folder: Path, signal: str) -> dict[str, str]:
+        passes = folder / f"passes of {self.line} before {self.turn}"
+        passes.unlink(missing_ok=True)
+        return {
+            "ROLLOUT_LINE": self.line,
+            "ROLLOUT_PASS": "." * self.turn,
+            "ROLLOUT_PASSES": str(passes),
+            "ROLLOUT_SIGNAL": signal,
+        }
+
+
+def moments(trace: Path) -> list[Moment]:
+    """All that a run has recorded, in their order."""
+    passes: Counter[str] = Counter()
+    found = []
+    for line in trace.read_text().split():
+        passes[line] += 1
+        found.append(Moment(line, passes[line]))
+    return found

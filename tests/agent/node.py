@@ -263,7 +263,12 @@ class Node:
         }
 
     def run(
-        self, command: RemoteCommand, *, full_disk: bool = False, extra: Mapping[str, str] | None = None
+        self,
+        command: RemoteCommand,
+        *,
+        full_disk: bool = False,
+        extra: Mapping[str, str] | None = None,
+        pass_fds: tuple[int, ...] = (),
     ) -> RemoteAnswer:
         line = f"ulimit -S -f 0; {command.line}" if full_disk else command.line
         done = subprocess.run(
@@ -275,6 +280,7 @@ class Node:
             timeout=PATIENCE,
             check=False,
             restore_signals=not full_disk,  # Python ignores SIGXFSZ, so that a full "disk" is an error and does not kill
+            pass_fds=pass_fds,
         )
         return RemoteAnswer(done.returncode, done.stdout, done.stderr, started=True)
 

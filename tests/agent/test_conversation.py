@@ -18,7 +18,7 @@ from rollout.core.model.snapshot import ReceiptState
 from rollout.kubelet.agent import agent_call, conversation
 from rollout.kubelet.agent.agent_answer import parse_report
 from rollout.kubelet.agent.agent_call import Claim, Measure
-from tests.agent.instrument import instrumented
+from tests.agent.instrument import Moment, instrumented
 from tests.agent.node import NEW, OLD, PATIENCE, PROGRAM, Node, order
 from tests.controllers import until
 
@@ -151,7 +151,7 @@ def test_a_guard_that_seizes_the_lock_kills_the_verb_and_not_the_conversation(no
     with talk(node) as shell:
         assert shell.ask(agent_call.apply(PROGRAM, order(), sudo=False, deadline=60)).healthy
     held = node.environment
-    node.environment = {**held, "ROLLOUT_STOP_AT": str(_step_under_the_lock(node, program))}
+    node.environment = {**held, **_under_the_lock(node, program).stop(node.root.parent)}
     with talk(node, program) as shell:
         node.environment = held
         nonce = shell.begin(revert(program))
@@ -172,15 +172,12 @@ def test_a_guard_that_seizes_the_lock_kills_the_verb_and_not_the_conversation(no
     assert node.files() == OLD
 
 
-def _step_under_the_lock(node: Node, program: str) -> int:
+def _under_the_lock(node: Node, program: str) -> Moment:
     """The first step of a revert after it has the lock."""
-    trace = node.root.parent / "trace"
-    copy = node.copy(node.root.parent / "traced")
-    copy.run(revert(program), extra={"ROLLOUT_TRACE": str(trace)})
     lines = program.splitlines()
     body = next(number for number, line in enumerate(lines) if line.startswith("requested_revert_locked()"))
     first = next(line for line in lines[body:] if line.startswith("_tick "))
-    return trace.read_text().split().index(first.split()[1]) + 1
+    return Moment(first.split()[1], 1)
 
 
 def _one_is_stopped(pid: int) -> bool:

@@ -9,7 +9,7 @@ from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Token
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
-from tests.agent.instrument import instrumented
+from tests.agent.instrument import instrumented, moments
 from tests.agent.node import NEW, OLD, PROGRAM, Node, killed, order
 from tests.sampling import sample
 
@@ -126,11 +126,10 @@ def test_killed_at_any_line_it_is_in_force_or_not(node: Node, verb: str) -> None
     command = call(program, newer, sudo=False, deadline=60)
     trace = node.root / "trace"
     node.run(command, extra={"ROLLOUT_TRACE": str(trace)})
-    lines = range(1, len(trace.read_text().split()) + 1)
-    for count in sample(f"{verb} under {node.shell}", list(lines), 12):
+    for moment in sample(f"{verb} under {node.shell}", moments(trace), 12):
         node.at(MARK).unlink()
         node.freeze()
-        answer = node.run(command, extra={"ROLLOUT_KILL_AT": str(count)})
+        answer = node.run(command, extra=moment.kill(node.root.parent))
         assert killed(answer) or b"end " in answer.stdout
         assert node.status().frozen in (FROZEN, newer if verb == "freeze" else None)
         assert node.report(verb, command).outcome is Outcome.DONE

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 
 import pytest
 
 from rollout.core.model.report import Outcome, Report
-from tests.agent.instrument import instrumented
+from tests.agent.instrument import instrumented, moments
 from tests.agent.node import CONFIG, NEW, OLD, PROGRAM, Node, order
 from tests.sampling import sample
 
@@ -168,11 +169,13 @@ def test_a_try_that_is_killed_leaves_nothing_that_no_cleanup_removes(node: Node)
     content = tried.read_text()
     subprocess.run(words, env=node.env(), check=True, capture_output=True)
     assert tried.read_text() == content
-    for count in sample(f"killed in try under {node.shell}", range(1, 90), 6):
+    trace, started = node.root.parent / "trace", {"INVOCATION_ID": "1"}
+    tried.unlink()
+    subprocess.run(words, env=node.env({"ROLLOUT_TRACE": str(trace), **started}), check=True, capture_output=True)
+    for moment in sample(f"killed in try under {node.shell}", moments(trace), 6):
         tried.unlink(missing_ok=True)
-        subprocess.run(
-            words, env=node.env({"KILL_AT": str(count), "INVOCATION_ID": "1"}), check=False, capture_output=True
-        )
+        dies = node.env({**moment.kill(trace.parent), **started})
+        assert subprocess.run(words, env=dies, check=False, capture_output=True).returncode == -signal.SIGKILL, moment
     assert node.confirm().outcome is Outcome.DONE
     assert (node.cleanup().leftovers, node.strays(), node.files()) == ((), [], NEW)
 

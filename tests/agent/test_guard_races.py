@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -17,7 +18,7 @@ import pytest
 
 from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent import agent_call
-from tests.agent.instrument import instrumented
+from tests.agent.instrument import Moment, instrumented, moments
 from tests.agent.node import NEW, OLD, PATIENCE, PROGRAM, Node, order
 from tests.controllers import until
 from tests.sampling import sample
@@ -114,7 +115,7 @@ def _naps_before_the_lock(pid: int, node: Node) -> bool:
 
 
 def _has_gone_on(process: subprocess.Popen[bytes]) -> bool:
-    """To its end. A command substitution counts its own lines, so the process may stop at one number twice."""
+    """To its end."""
     if process.poll() is None:
         for pid in _stopped(process):
             os.kill(pid, signal.SIGCONT)
@@ -127,16 +128,16 @@ def expired(node: Node) -> None:
         receipt.write_text(re.sub(r"deadline=\d+", "deadline=1", receipt.read_text()))
 
 
-def ways(node: Node, first: Party, folder: Path) -> int:
-    """How many steps the first one has when it is alone."""
+def ways(node: Node, first: Party, folder: Path) -> list[Moment]:
+    """The steps of the first one when it is alone."""
     trace = folder / "trace"
     first.begin(node, ROLLOUT_TRACE=str(trace)).communicate()
-    return len(trace.read_text().split())
+    return moments(trace)
 
 
-def race(node: Node, first: Party, second: Party, at: int) -> tuple[bytes, bytes]:
+def race(node: Node, first: Party, second: Party, at: Moment) -> tuple[bytes, bytes]:
     """The output of both."""
-    one = first.begin(node, ROLLOUT_STOP_AT=str(at))
+    one = first.begin(node, **at.stop(node.root.parent))
     until(lambda: one.poll() is not None or bool(_stopped(one)), PATIENCE, "it is stopped, or has ended")
     other = second.begin(node)
     until(
@@ -157,8 +158,8 @@ def test_two_at_once(tmp_path: Path, first: str, second: str, when: str) -> None
         expired(base)
     steps = ways(base.copy(tmp_path / "alone"), PARTIES[first], tmp_path)
     outcomes = set()
-    for at in sample(f"{first}, {second}, {when}", range(1, steps + 1), STEPS):
-        node = base.copy(tmp_path / str(at))
+    for number, at in enumerate(sample(f"{first}, {second}, {when}", steps, STEPS)):
+        node = base.copy(tmp_path / str(number))
         before = node.calls()
         said = b"".join(race(node, PARTIES[first], PARTIES[second], at))
         state = node.receipt()["state"]
@@ -175,5 +176,6 @@ def test_two_at_once(tmp_path: Path, first: str, second: str, when: str) -> None
         assert (b"state=confirmed" in said) <= (state == "confirmed" or b"state=reverted" in said), what
         assert node.cleanup().leftovers == (), what
         assert node.strays() == [], what
+        shutil.rmtree(node.root.parent)
     if when == "too late" and "confirm" in (first, second):
         assert outcomes == {"reverted"}

@@ -6,10 +6,13 @@ runs it again if it fails) or the power comes back (the boot unit runs).
 
 from __future__ import annotations
 
+import os
+import select
+import shutil
 import subprocess
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,8 @@ from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
-from tests.agent.instrument import instrumented
+from tests.agent.instrument import Moment, instrumented, moments
+from tests.agent.left import left
 from tests.agent.node import NEW, OLD, PATIENCE, PROGRAM, Node, killed, order
 from tests.sampling import sample
 
@@ -80,33 +84,67 @@ SCENES = {
 }
 
 
-def moments(node: Node, command: RemoteCommand, folder: Path) -> list[int]:
-    """The counts at which to kill: every line passed, in its first rounds."""
+def chosen(node: Node, command: RemoteCommand, folder: Path) -> list[Moment]:
+    """When to kill: at every line passed, in its first rounds."""
     trace = folder / "trace"
     node.run(command, extra={"ROLLOUT_TRACE": str(trace)})
-    seen: Counter[str] = Counter()
-    chosen = []
-    for count, line in enumerate(trace.read_text().split(), start=1):
-        seen[line] += 1
-        if seen[line] <= REPEATS:
-            chosen.append(count)
-    return chosen
+    return [moment for moment in moments(trace) if moment.turn <= REPEATS]
 
 
-def strike(base: Node, folder: Path, scene: str, count: int) -> None:
-    """Kill at this count, let the node repair itself, and check."""
-    node = base.copy(folder / str(count))
-    what = f"{scene}, {node.shell}, killed at {count}"
-    answer = node.run(SCENES[scene].command, extra={"ROLLOUT_KILL_AT": str(count)})
-    if not killed(answer):
-        assert b"end " in answer.stdout, what  # a subshell died, or the path was shorter this time
+@dataclass
+class Kills:
+    """Of one scene on one node. What follows a kill depends on what it has left, and on what was said: the same is judged once."""
+
+    base: Node
+    folder: Path
+    scene: str
+    judged: set[tuple[str, bytes, bool]] = field(default_factory=set)
+    killed: int = 0
+
+    def strike(self, number: int, moment: Moment) -> None:
+        """Kill at this moment, let the node repair itself, and check. Of two kills in a row one is followed by a reboot."""
+        folder = self.folder / str(number)
+        node = self.base.copy(folder)
+        what = f"{self.scene}, {node.shell}, killed at {moment}"
+        with alive() as (held, ended):
+            answer = node.run(SCENES[self.scene].command, extra=moment.kill(folder), pass_fds=(held,))
+            settled = ended()
+        self.killed += killed(answer)
+        if not killed(answer):
+            assert b"end " in answer.stdout, what  # a subshell died, or the path was shorter this time
+        reboots = number % 2 == 1
+        same = (left(node), answer.stdout, reboots)
+        if not settled or same not in self.judged:
+            recover(node, self.scene, what, reboots=reboots, said=answer.stdout)
+        if settled:
+            self.judged.add(same)
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def alive() -> Iterator[tuple[int, Callable[[], bool]]]:
+    """A descriptor for a program, and whether it and all that it has started have ended."""
+    ours, theirs = os.pipe()
+
+    def ended() -> bool:
+        os.close(theirs)
+        return bool(select.select([ours], [], [], 0)[0])
+
+    try:
+        yield theirs, ended
+    finally:
+        os.close(ours)
+
+
+def recover(node: Node, scene: str, what: str, *, reboots: bool, said: bytes) -> None:
+    """What the node does alone, and then the checks."""
     if scene == "cleanup":
         check_cleaned(node, what)
         return
     if scene == "void":
-        check_voided(node, what, said=b"voided t1" in answer.stdout)
+        check_voided(node, what, said=b"voided t1" in said)
         return
-    if count % 2:
+    if reboots:
         node.reboot()
         assert node.trigger("boot") == 0, what
     elif node.receipt() and node.at("/run/standin/rollout-guard-t1.timer").exists():
@@ -171,10 +209,13 @@ def check_forgotten(node: Node, what: str) -> None:
 @pytest.mark.parametrize("scene", SCENES)
 def test_killed_at_every_line(node: Node, tmp_path: Path, scene: str) -> None:
     SCENES[scene].prepare(node)
-    counts = moments(node.copy(tmp_path / "traced"), SCENES[scene].command, tmp_path)
-    assert len(counts) > 50
-    for count in sample(f"killed in {scene} under {node.shell}", counts, STRIKES):
-        strike(node, tmp_path, scene, count)
+    all_of_them = chosen(node.copy(tmp_path / "traced"), SCENES[scene].command, tmp_path)
+    assert len(all_of_them) > 50
+    kills = Kills(node, tmp_path, scene)
+    drawn = sample(f"killed in {scene} under {node.shell}", all_of_them, STRIKES)
+    for number, moment in enumerate(drawn):
+        kills.strike(number, moment)
+    assert kills.killed > len(drawn) / 2
 
 
 def voided(node: Node, claim: Claim = FIRST, program: str = PROGRAM, **extra: str) -> RemoteAnswer:
@@ -203,14 +244,15 @@ def test_a_void_that_was_told_outlasts_a_claim_that_is_killed_at_any_line(
     telling = lines_of(
         "status_claim_locked", "lock_write_token", "lock_put_token", "status_forget_voids", "drop", "status_make_void"
     )
-    passed = enumerate((tmp_path / "trace").read_text().split(), start=1)
-    counts = [count for count, line in passed if line in telling]
-    assert len(counts) > (7 if claim == FIRST else 20)
-    for count in [*counts, counts[-1] + 1]:
-        one = node.copy(tmp_path / str(count))
-        assert killed(voided(one, claim, KILLABLE, ROLLOUT_KILL_AT=str(count))), count
-        assert one.apply().reference in ("voided", "fenced"), count
-        assert (one.files(), one.receipt()) == (OLD, {}), count
+    passed = moments(tmp_path / "trace")
+    told = [number for number, moment in enumerate(passed) if moment.line in telling]
+    assert len(told) > (7 if claim == FIRST else 20)
+    for number in [*told, told[-1] + 1]:
+        moment, folder = passed[number], tmp_path / str(number)
+        one = node.copy(folder)
+        assert killed(voided(one, claim, KILLABLE, **moment.kill(folder))), moment
+        assert one.apply().reference in ("voided", "fenced"), moment
+        assert (one.files(), one.receipt()) == (OLD, {}), moment
 
 
 def test_a_boot_verb_that_is_killed_at_any_line_leaves_a_guard_in_this_boot(node: Node, tmp_path: Path) -> None:
@@ -231,15 +273,18 @@ def test_a_boot_verb_that_is_killed_at_any_line_leaves_a_guard_in_this_boot(node
     traced = node.copy(tmp_path / "traced")
     assert boot(traced, ROLLOUT_TRACE=str(tmp_path / "trace")) == 0
     assert not traced.at("/run/standin/rollout-guard-t1.timer").exists()
-    lines = len((tmp_path / "trace").read_text().split())
-    assert lines > 100
-    for count in [1, lines - 1, *sample(f"killed in boot under {node.shell}", range(2, lines - 1), STRIKES)]:
-        one = node.copy(tmp_path / str(count))
-        status = boot(one, ROLLOUT_KILL_AT=str(count))
+    passed = moments(tmp_path / "trace")
+    assert len(passed) > 100
+    between = sample(f"killed in boot under {node.shell}", passed[1:-2], STRIKES)
+    for number, moment in enumerate([passed[0], *between, passed[-2]]):
+        folder = tmp_path / str(number)
+        one = node.copy(folder)
+        status = boot(one, **moment.kill(folder))
         if one.at("/run/standin/rollout-guard-t1.timer").exists():
-            assert one.trigger("guard") == 0, count
-        assert (one.receipt()["state"], one.files()) == ("reverted", OLD), (count, status)
-        assert (one.cleanup().leftovers, one.strays()) == ((), []), count
+            assert one.trigger("guard") == 0, moment
+        assert (one.receipt()["state"], one.files()) == ("reverted", OLD), (moment, status)
+        assert (one.cleanup().leftovers, one.strays()) == ((), []), moment
+        shutil.rmtree(folder)
 
 
 def test_the_killable_program_is_the_program(node: Node) -> None:
