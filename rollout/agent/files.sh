@@ -71,12 +71,14 @@ files_is_as() { # DIGEST PATH: a regular file that had this digest when `files_d
   fi
 }
 
-files_targets() { # the targets of the loaded receipt into `f_paths`; into `f_copies` the old files that may not hold the old bytes any more
-  local n
+files_targets() { # the targets of the loaded receipt into `f_paths`; into `f_copies` the copies of the old files
+  local n copy
   f_paths='' f_copies='' n=1
   while [ "$n" -le "$r_files" ]; do
     files_load "$n" && f_paths="$f_paths $R$f_path"
-    if [ -e "$T/beside.$n" ] || [ -e "$T/twin.$n" ]; then f_copies="$f_copies $R$f_old"; fi
+    for copy in "$R$f_old" "$T/old.$n" "$T/twin.$n"; do
+      case "$f_copies " in *" $copy "*) ;; *) f_copies="$f_copies $copy" ;; esac
+    done
     n=$((n + 1))
   done
 }

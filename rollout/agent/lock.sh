@@ -144,7 +144,8 @@ lock_find_token() { # false if there is one that cannot be read. A first claim w
   k_counter=0 k_run=- k_state=ended k_stored=1
   [ -e "$S/token" ] || [ -L "$S/token" ] || return 0
   read -r k_counter k_run k_state 2>/dev/null <"$S/token"
-  if ! { is_number "$k_counter" && is_name "$k_run" && [ -n "$k_state" ]; }; then
+  case $k_state in live | ended | lost) ;; *) k_counter='' ;; esac
+  if ! { is_number "$k_counter" && is_name "$k_run"; }; then
     k_counter=0 k_run=- k_state=ended
     [ ! -s "$S/token" ] || return 1
     set +f

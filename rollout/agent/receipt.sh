@@ -75,7 +75,7 @@ receipt_parse() { # `r_text` into r_…; false if it has no state
   unset IFS
   [ "$r_limit" -gt 0 ] || r_limit=$((r_deadline + 150000)) # written by an earlier version
   [ -n "$r_program" ] || ! find_program kubelet || r_program=$w_program # an earlier version found it on PATH only
-  [ "$r_files" != 0 ] || r_state='' # its rest was not read
+  case $r_files/$r_kubelet in 0/* | */) r_state='' ;; esac # its rest was not read: every version writes the kubelet after all that a revert needs
   [ -n "$r_state" ]
 }
 

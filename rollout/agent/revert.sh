@@ -14,6 +14,7 @@ revert_keep_foreign() { # N PATH: bytes that are neither the new nor the old one
 }
 
 revert_give_back() { # N: restore file N; may be repeated; counted in `v_given` if that took a step
+  local from
   files_load "$1" || return 1
   files_is_as "$f_before" "$f_path" && return 0
   files_is_as "$f_after" "$f_path" || revert_keep_foreign "$1" "$f_path"
@@ -23,12 +24,18 @@ revert_give_back() { # N: restore file N; may be repeated; counted in `v_given` 
   else
     # On another file system a confirmed change keeps its copy in our folder only. The file beside the target may be incomplete:
     # a revert was killed, or the power failed, while it was written.
-    if [ -e "$T/beside.$1" ] && ! files_is_as "$f_before" "$f_old"; then
-      rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && durable_flush "$R$f_old" || return 1
-    elif [ -e "$T/twin.$1" ] && ! files_is_as "$f_before" "$f_old"; then
-      f_old=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names
+    from=$f_old
+    if ! files_is_as "$f_before" "$from"; then
+      if [ -e "$T/beside.$1" ]; then
+        from=/var/lib/rollout/tx/$tx/old.$1
+      elif [ -e "$T/twin.$1" ]; then
+        from=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names
+      fi
+      # a damaged copy takes no file's place: that would have neither its old nor its new bytes. Of one without a sum nothing is known
+      files_is_as "$f_before" "$from" || files_lacks_sum "$from" || return 1
+      [ ! -e "$T/beside.$1" ] || { rm -f "$R$f_old" && cp -a "$R$from" "$R$f_old" && durable_flush "$R$f_old" && from=$f_old; } || return 1
     fi
-    let_go 30 mv -f "$R$f_old" "$R$f_path" || return 1
+    let_go 30 mv -f "$R$from" "$R$f_path" || return 1
   fi
   v_given=$((v_given + 1))
 }

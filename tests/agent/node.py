@@ -369,9 +369,14 @@ class Node:
         return [f"{self.root}{words}" for words in found]
 
     def ends(self, after: list[str]) -> None:
+        """Those commands; systemd ends each after 30 s (``TimeoutStopSec``)."""
         for words in after:
             command = [str(self.bin / "sh"), *words.split()]
-            subprocess.run(command, env=self.env(), capture_output=True, timeout=PATIENCE, check=False)
+            process = subprocess.Popen(command, env=self.env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            over = self.now() + 30
+            until(lambda: process.poll() is not None or self.now() > over, PATIENCE, f"the end of {words}")  # noqa: B023
+            process.kill()
+            process.wait()
 
     def watched_until(self, tx: str) -> str:
         """The second since boot until which the process beside the timer waits, from the command with which it was started."""

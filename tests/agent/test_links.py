@@ -91,7 +91,7 @@ def test_a_transaction_folder_that_is_a_link_is_ignored_and_its_target_is_untouc
     folder.mkdir(parents=True)
     (folder / "file.1").write_text(f"{CONFIG} - - {FLAGS} {FLAGS}\n")
     if whole:
-        (folder / "receipt").write_text("run=run-1\ncounter=1\nseq=7\nstate=confirmed\nfiles=1\n")
+        (folder / "receipt").write_text("run=run-1\ncounter=1\nseq=7\nstate=confirmed\nfiles=1\nkubelet=unknown\n")
     before = {path: path.read_bytes() for path in folder.iterdir()}
     node.at(f"{STATE}/tx").mkdir(parents=True, mode=0o700)
     node.tx().symlink_to(folder)

@@ -42,10 +42,11 @@ def fails_at(node: Node, tool: str, call: int, end: str = "exit 1") -> None:
 # --------------------------------------------------------------------------------------- a receipt that cannot be read
 
 
-@pytest.mark.parametrize("torn", ["", "tx=t1\nstate=armed\ncause=-\nfinished=0\n"], ids=["empty", "torn"])
-def test_no_trigger_abandons_a_transaction_with_a_receipt_that_it_cannot_read(node: Node, torn: str) -> None:
+@pytest.mark.parametrize("before", ["tx=", "run=", "units=", "unit=", "reload=", "kubelet="])
+def test_no_trigger_abandons_a_transaction_with_a_receipt_that_it_cannot_read(node: Node, before: str) -> None:
+    """Without its later lines a revert would not know what to restart."""
     whole = (armed(node).tx() / "receipt").read_text()
-    receipt(node, torn)
+    receipt(node, whole[: f"\n{whole}".index(f"\n{before}")])
     for way in ("guard", "watch"):
         assert node.trigger(way) == 1, "systemd runs it again"
         assert node.files() == NEW
@@ -217,12 +218,18 @@ def test_units_are_restarted_for_a_file_that_a_killed_attempt_has_given_back(nod
     assert asked_since(node, before) == RESTARTS
 
 
-def test_what_was_given_back_is_read_again(node: Node) -> None:
-    """Others write into the old file, which they had open before the change."""
-    with node.at(CONFIG).open("a") as other:
-        armed(node)
-        other.write("written late\n")
+@pytest.mark.parametrize("when", ["before the revert", "during its rename"])
+def test_what_is_given_back_is_read_before_and_after(node: Node, when: str) -> None:
+    """Others write into the old file, which they had open before the change. What is known not to be old takes no file's place."""
+    copy = armed(node).tx() / "old.1"
+    if when == "before the revert":
+        with copy.open("a") as other:
+            other.write("late\n")
+    else:
+        wrap(node, "mv", f'case "$*" in */old.1*) echo late >>{copy} ;; esac')
     assert node.trigger("guard") == 1
+    kept = NEW[CONFIG] if when == "before the revert" else b"old config\nlate\n"
+    assert node.files() == {**OLD, CONFIG: kept}
     found = node.status("t1")
     assert (node.receipt()["state"], found.reference) == ("reverting", "not-given-back")
     assert found.message.split()[0] == CONFIG
@@ -337,7 +344,9 @@ def test_a_child_that_could_not_be_looked_for_is_not_said_to_be_gone(node: Node,
 # ------------------------------------------------------------------------------------------------------------ the token
 
 
-@pytest.mark.parametrize("text", ["\0\0\0\0\n", "", "7\n"], ids=["damaged", "emptied", "torn"])
+@pytest.mark.parametrize(
+    "text", ["\0\0\0\0\n", "", "7\n", "1 run-1 liv"], ids=["damaged", "emptied", "torn", "torn in its state"]
+)
 def test_a_token_that_cannot_be_read_is_not_none(node: Node, text: str) -> None:
     assert armed(node).confirm().outcome is Outcome.DONE
     token = node.at("/var/lib/rollout/token")

@@ -1329,8 +1329,8 @@ MUTANTS = (
     Mutant(
         "no-copy-of-a-hard-linked-file",
         "rollout/agent/revert.sh",
-        "      f_old=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names\n",
-        "      :\n",
+        "        from=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names\n",
+        "        :\n",
         "a revert gives a file the bytes that others wrote through its other name",
         ("tests/agent/test_links.py::test_so_does_every_other_revert",),
     ),
