@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Token
 from rollout.core.run.events import Trigger, trigger_of
 from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import FLAGS, NEW, OLD, Node
@@ -29,18 +30,16 @@ def _no_file(path: Path) -> None:
     path.mkdir()
 
 
-def _shortened(quarters: int) -> Callable[[Path], None]:
-    def shorten(path: Path) -> None:
-        content = path.read_bytes()
-        path.write_bytes(content[: len(content) * quarters // 4])
-
-    return shorten
+def _shortened(path: Path) -> None:
+    content = path.read_bytes()
+    lines = content.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: len(lines) * 5 // 8]) or content[: len(content) * 3 // 4])
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "is empty": _shortened(0),
-    "is torn": _shortened(2),
-    "is torn near its end": _shortened(3),
+    "is empty": lambda path: path.write_bytes(b""),
+    "is torn": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "lost its last lines": _shortened,
     "lost its last byte": lambda path: path.write_bytes(path.read_bytes()[:-1]),
     "cannot be opened": _no_file,
 }
@@ -117,6 +116,8 @@ def check(node: Node, answer: Report | None, what: str) -> None:
     assert files == OLD or trigger not in SAYS_OLD, f"{what}: it says {trigger}"
     assert files == NEW or trigger is not Trigger.CONFIRMED, f"{what}: it says {trigger}"
     assert files == OLD or state(node) != "reverted", f"{what}: the receipt says reverted"
+    if answer is not None:
+        assert answer.token in (None, Token(1, "run-1", live=True)), f"{what}: it says {answer.token}"
     for number, (path, old) in enumerate(OLD.items(), 1):
         assert files[path] in (old, NEW[path]), f"{what}: {path} has neither its old nor its new bytes"
         copies = [node.tx() / f"old.{number}", *node.root.rglob(f".rollout-t1.{number}.old")]
