@@ -44,7 +44,7 @@ def revert(address: str, key: paramiko.PKey, asked: tuple[RemoteCommand, ...]) -
         channel = transport.open_session()
         channel.exec_command(asked[0].line)
         _until(channel, re.compile(rb"^begin .* gzip\n", re.MULTILINE))
-        channel.sendall(conversation.opening(agent_program(), packed=True))
+        channel.sendall(conversation.opening(agent_program(), conversation.ProgramForm.GZIP))
         for command in asked:
             nonce = secrets.token_hex(32)
             if command.request is not None:

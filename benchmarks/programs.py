@@ -51,7 +51,7 @@ def _conversation(folder: Path, asked: Sequence[RemoteCommand]) -> tuple[Node, C
     words = ("strace", "-f", "-o", str(trace), "-e", "trace=execve,clone,clone3,fork,vfork")
     subprocess.run(
         [*words, str(node.bin / "sh"), *shlex.split(conversation.boot(PROGRAM))[1:]],
-        input=conversation.opening(PROGRAM, packed=True) + b"".join(frames),
+        input=conversation.opening(PROGRAM, conversation.ProgramForm.GZIP) + b"".join(frames),
         capture_output=True, env=node.env(), cwd="/", timeout=600, check=False,
     )  # fmt: skip
     return node, Counter(_started(trace.read_text(errors="replace"), str(node.bin)))

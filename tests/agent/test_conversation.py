@@ -18,6 +18,7 @@ from rollout.core.model.snapshot import ReceiptState
 from rollout.kubelet.agent import agent_call, conversation
 from rollout.kubelet.agent.agent_answer import parse_report
 from rollout.kubelet.agent.agent_call import Claim, Measure
+from rollout.kubelet.agent.conversation import ProgramForm
 from tests.agent.instrument import Moment, instrumented
 from tests.agent.node import NEW, OLD, PATIENCE, PROGRAM, Node, order
 from tests.controllers import until
@@ -70,17 +71,17 @@ class Talk:
 
 
 @contextmanager
-def talk(node: Node, program: str = PROGRAM, *, packed: bool = True) -> Iterator[Talk]:
+def talk(node: Node, program: str = PROGRAM, *, form: ProgramForm | None = None) -> Iterator[Talk]:
+    """``form`` of the program that is sent; ``None``: the shortest one that the node takes."""
     words = [str(node.bin / "sh"), "-c", f"exec {conversation.boot(program)}"]
     shell = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=node.env(), cwd="/")
     made = Talk(shell)
     try:
         assert shell.stdout is not None
-        while (unpacks := conversation.greeted(made.said, program)) is None:
+        while (shortest := conversation.greeted(made.said, program)) is None:
             made.said += os.read(shell.stdout.fileno(), 65536)
-        assert unpacks
         made.said = b""
-        made.write(conversation.opening(program, packed=packed))
+        made.write(conversation.opening(program, form or shortest))
         yield made
     finally:
         shell.kill()
@@ -99,9 +100,9 @@ def status(program: str = PROGRAM) -> RemoteCommand:
     return agent_call.status(program, tx="t1", sudo=False, deadline=60)
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_a_whole_transaction_in_one_shell(node: Node, *, packed: bool) -> None:
-    with talk(node, packed=packed) as shell:
+@pytest.mark.parametrize("form", [ProgramForm.GZIP, ProgramForm.PLAIN])
+def test_a_whole_transaction_in_one_shell(node: Node, form: ProgramForm) -> None:
+    with talk(node, form=form) as shell:
         claim = agent_call.status(PROGRAM, tx="t1", claim=Claim(1, "run-1"), sudo=False, deadline=60)
         assert shell.ask(claim).outcome is Outcome.DONE
         assert shell.ask(agent_call.apply(PROGRAM, order(), sudo=False, deadline=60)).healthy
@@ -211,17 +212,55 @@ def test_a_payload_that_was_cut_off_runs_nothing(node: Node) -> None:
     assert not node.at("/var/lib/rollout").exists()
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_a_program_that_was_cut_or_changed_runs_nothing(node: Node, *, packed: bool) -> None:
-    whole = conversation.opening(PROGRAM, packed=packed)
+@pytest.mark.parametrize("form", [ProgramForm.GZIP, ProgramForm.PLAIN])
+def test_a_program_that_was_cut_or_changed_runs_nothing(node: Node, form: ProgramForm) -> None:
+    whole = conversation.opening(PROGRAM, form)
     apply = agent_call.apply(PROGRAM, order(), sudo=False, deadline=60)
     assert apply.request is not None
     frame = conversation.frame(apply.request, "n1")
     changed = whole[:3_000] + bytes([whole[3_000] ^ 1]) + whole[3_001:]
-    for sent in (b"", b"x\n", whole[:7_000], changed + frame, b"gzip 5\nhello" + frame):
+    for sent in (b"", b"x\n", whole[:7_000], changed + frame, b"gzip 5\nhello" + frame, b"kept 0\n" + frame):
         torn = RemoteCommand(apply.line, sent, 60)
         assert node.report("apply", torn).reference == "torn-program"
     assert not node.at("/var/lib/rollout").exists()
+
+
+def greeting(node: Node, program: str = PROGRAM) -> ProgramForm | None:
+    words = [str(node.bin / "sh"), "-c", conversation.boot(program)]
+    done = subprocess.run(words, input=b"", env=node.env(), capture_output=True, check=False, timeout=PATIENCE)
+    return conversation.greeted(done.stdout, program)
+
+
+def test_a_node_that_has_the_program_of_its_newest_transaction_is_not_sent_it_again(node: Node) -> None:
+    assert greeting(node) is ProgramForm.GZIP
+    with talk(node) as shell:
+        assert shell.ask(agent_call.apply(PROGRAM, order(), sudo=False, deadline=60)).healthy
+        assert shell.ask(confirm()).outcome is Outcome.DONE
+    assert greeting(node) is ProgramForm.KEPT
+    assert greeting(node, PROGRAM + "# another version\n") is ProgramForm.GZIP
+    with talk(node, form=ProgramForm.KEPT) as shell:
+        assert shell.ask(revert()).healthy
+    assert node.files() == OLD
+
+
+@pytest.mark.parametrize("damage", [b"", b"# another program\n", None])
+def test_a_program_on_the_node_with_another_digest_does_not_run(node: Node, damage: bytes | None) -> None:
+    with talk(node) as shell:
+        assert shell.ask(agent_call.apply(PROGRAM, order(), sudo=False, deadline=60)).healthy
+        assert shell.ask(confirm()).outcome is Outcome.DONE
+    kept = node.tx() / "agent"
+    kept.unlink()
+    if damage is None:
+        os.mkfifo(kept)
+    else:
+        kept.write_bytes(damage)
+    assert greeting(node) is ProgramForm.GZIP
+    asked = revert()
+    assert asked.request is not None
+    torn = RemoteCommand(asked.line, b"kept 0\n" + conversation.frame(asked.request, "n1"), 60)
+    if damage is not None:
+        assert node.report("revert", torn).reference == "torn-program"
+    assert node.files() == NEW
 
 
 def test_a_node_without_gzip_says_so(node: Node) -> None:
@@ -235,7 +274,7 @@ def test_a_node_without_gzip_says_so(node: Node) -> None:
     words = [str(node.bin / "sh"), "-c", conversation.boot(PROGRAM)]
     env = {**node.env(), "PATH": str(tools)}
     done = subprocess.run(words, input=b"", env=env, capture_output=True, check=False, timeout=PATIENCE)
-    assert conversation.greeted(done.stdout, PROGRAM) is False
+    assert conversation.greeted(done.stdout, PROGRAM) is ProgramForm.PLAIN
 
 
 def test_a_frame_without_a_verb_is_only_answered(node: Node) -> None:

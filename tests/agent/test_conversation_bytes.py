@@ -26,6 +26,7 @@ PIECES = st.sampled_from(
         b"begin ",
         DIGEST,
         b" gzip",
+        b" kept",
         b"begin " + DIGEST + b"\n",
     ]
 )

@@ -967,7 +967,7 @@ MUTANTS = (
     Mutant(
         "greeting-without-a-limit",
         "rollout/kubelet/agent/conversation.py",
-        'output.find(line, max(0, seen - len(line) - len(b" gzip")))',
+        'output.find(line, max(0, seen - len(line) - len(b" gzip kept")))',
         "output.find(line)",
         "a node that sends newlines and then single bytes takes most of the controller",
         (

@@ -49,10 +49,10 @@ class Conversation:
         self.usable, first = False, not self._begun
         try:
             if first:
-                packed = self._begin(command, request, deadline)
-                if isinstance(packed, RemoteAnswer):
-                    return packed
-                self._pipes.put(conversation.opening(request.program, packed=packed))
+                form = self._begin(command, request, deadline)
+                if isinstance(form, RemoteAnswer):
+                    return form
+                self._pipes.put(conversation.opening(request.program, form))
             return self._exchange(command, request, deadline, first=first)
         except RemoteError as error:
             return self._unknown(error.reference, error.message)
@@ -87,21 +87,23 @@ class Conversation:
         if isinstance(answer, RemoteAnswer):
             raise RemoteError("connection-lost", "the kept connection no longer answers")
 
-    def _begin(self, command: RemoteCommand, request: AgentRequest, deadline: Deadline) -> bool | RemoteAnswer:
-        """Start the shell. Whether it can unpack, or why there is none."""
+    def _begin(
+        self, command: RemoteCommand, request: AgentRequest, deadline: Deadline
+    ) -> conversation.ProgramForm | RemoteAnswer:
+        """Start the shell. The form in which it can take the program, or why there is none."""
         self._channel.exec_command(self._elevation.line(self._bare) if self._elevation else self.line)
         begins = min(command.deadline, self._limits.begin)
         return self._until(lambda seen: self._greeted(request, seen), deadline.within(begins), begins)
 
-    def _greeted(self, request: AgentRequest, seen: int) -> bool | None:
+    def _greeted(self, request: AgentRequest, seen: int) -> conversation.ProgramForm | None:
         if self._asking and self._elevation is not None:
             self._pipes.put(self._elevation.next(self._pipes.err.all))
-        packed = conversation.greeted(self._pipes.out.data, request.program, seen)
-        self._begun = packed is not None
+        form = conversation.greeted(self._pipes.out.data, request.program, seen)
+        self._begun = form is not None
         if not self._begun and self._pipes.out.size > self._limits.greeting:
             most = self._limits.greeting // KIB
             raise RemoteError("output-flood", f"the node printed more than {most} KiB before its shell began")
-        return packed
+        return form
 
     def _answer_to(self, nonce: str) -> Callable[[int], conversation.Answer | None]:
         return lambda seen: conversation.answer(self._pipes.out.data, nonce, seen)

@@ -1,8 +1,8 @@
 """A conversation with the agent, as bytes: one shell on a node, its program once, then verbs as frames.
 
     we      the command line ``boot``; it starts the shell
-    node    ``begin DIGEST``, and `` gzip`` where the node can unpack
-    we      ``opening``: the program
+    node    ``begin DIGEST``, `` gzip`` where the node can unpack, `` kept`` where its newest transaction has this program
+    we      ``opening``: the program, or which of the node's own to use
     we      ``frame``: ``NONCE SIZE VERB [KEY=VALUE …]``, and SIZE bytes of payload
     node    ``begin NONCE`` and the lines of the verb, at its end; ``over NONCE STATUS``; then the next frame
 
@@ -17,6 +17,7 @@ import gzip
 import hashlib
 import re
 import shlex
+from enum import Enum
 from functools import lru_cache
 
 from rollout.core.model.frozen import dataclass
@@ -25,14 +26,16 @@ from rollout.core.model.report import AgentRequest
 # One line without `!`: csh, too, passes it on. `dd` takes exactly its bytes, where a shell or `head` would read ahead.
 # `echo .` keeps the shell from dropping newlines at the end.
 BOOT = (
-    "trap '' HUP PIPE; set -f +a; unset -v all form size; "
+    "trap '' HUP PIPE; set -f +a; unset -v all form size kept; "
     'case "${KSH_VERSION-}${YASH_VERSION-}${ZSH_VERSION-}${POSH_VERSION-}" in ?*) '
     "exe=$(readlink /proc/$$/exe); case ${exe##*/} in dash|bash|busybox) ;; "
     '*) echo "refused shell-not-supported sh is $exe; dash, bash and busybox run the agent"; exit 0;; esac;; esac; '
     'can=; if command -v gzip >/dev/null; then can=" gzip"; fi; '
+    'set +f; for kept in "${ROLLOUT_ROOT-}"/var/lib/rollout/tx/*/agent; do :; done; set -f; '
+    'if [ -f "$kept" ]; then case $(sha256sum <"$kept" 2>/dev/null) in "$1 "*) can="$can kept";; esac; fi; '
     'printf "\\nbegin %s%s\\n" "$1" "$can"; '
     "read -r form size; "
-    'all=$(if [ "$form" = gzip ]; then dd bs="$size" count=1 iflag=fullblock | gzip -dc; '
+    'all=$(if [ "$form" = kept ]; then cat "$kept"; elif [ "$form" = gzip ]; then dd bs="$size" count=1 iflag=fullblock | gzip -dc; '
     'else dd bs="$size" count=1 iflag=fullblock; fi 2>/dev/null; echo .); all=${all%.}; '
     'sum=$(printf %s "$all" | sha256sum 2>&1); '
     'case $sum in "$1 "*) ;; '
@@ -49,7 +52,15 @@ OVER = re.compile(rb"over (\S+) ([0-9]{1,3})\n")
 _STATUS = re.compile(rb"([0-9]{1,3})\n")
 """After an answer's mark. No pattern has the nonce in it: compiling one costs a millisecond an answer."""
 
-_PACKED = re.compile(rb"( gzip)?\n")
+_FORMS = re.compile(rb"( gzip)?( kept)?\n")
+
+
+class ProgramForm(Enum):
+    """How the program comes to the shell."""
+
+    PLAIN = "plain"
+    GZIP = "gzip"
+    KEPT = "kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +85,10 @@ def boot(program: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def opening(program: str, *, packed: bool) -> bytes:
+def opening(program: str, form: ProgramForm) -> bytes:
     found = prepared(program)
-    form, sent = ("gzip", found.packed) if packed else ("plain", found.text)
-    return f"{form} {len(sent)}\n".encode() + sent
+    sent = {ProgramForm.PLAIN: found.text, ProgramForm.GZIP: found.packed, ProgramForm.KEPT: b""}[form]
+    return f"{form.value} {len(sent)}\n".encode() + sent
 
 
 def frame(request: AgentRequest, nonce: str) -> bytes:
@@ -96,21 +107,21 @@ def mark(nonce: str) -> bytes:
 
 def alone(request: AgentRequest) -> bytes:
     """The whole input of a conversation of one verb, for a caller that reads nothing before the end."""
-    return opening(request.program, packed=False) + frame(request, "0" * 64)
+    return opening(request.program, ProgramForm.PLAIN) + frame(request, "0" * 64)
 
 
 # A node may send its bytes one by one. So readers of output get ``seen``, the number of bytes that they have looked at
 # before, and look at each byte once.
 
 
-def greeted(output: bytes | bytearray, program: str, seen: int = 0) -> bool | None:
-    """Whether the shell of a conversation can unpack; ``None``: it has not said so yet."""
+def greeted(output: bytes | bytearray, program: str, seen: int = 0) -> ProgramForm | None:
+    """The shortest form that the shell of a conversation can take; ``None``: it has not said so yet."""
     line = b"begin %b" % prepared(program).digest.encode()
-    at = output.find(line, max(0, seen - len(line) - len(b" gzip")))
+    at = output.find(line, max(0, seen - len(line) - len(b" gzip kept")))
     while at >= 0:
-        match = _PACKED.match(output, at + len(line))
+        match = _FORMS.match(output, at + len(line))
         if match and (at == 0 or output[at - 1] == ord("\n")):
-            return bool(match[1])
+            return ProgramForm.KEPT if match[2] else ProgramForm.GZIP if match[1] else ProgramForm.PLAIN
         at = output.find(line, at + 1)
     return None
 
