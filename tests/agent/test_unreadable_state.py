@@ -19,7 +19,7 @@ from tests.agent.node import FLAGS, NEW, OLD, Node
 from tests.agent.test_second_chances import asked_since, wrap
 from tests.sampling import sample
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(1800)]
 
 SAYS_OLD = {Trigger.UNTOUCHED, Trigger.REVERTED_BY_GUARD, Trigger.REVERTED_ON_REQUEST, Trigger.REVERTED_UNHEALTHY}
 
