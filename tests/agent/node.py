@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -269,10 +269,12 @@ class Node:
         full_disk: bool = False,
         extra: Mapping[str, str] | None = None,
         pass_fds: tuple[int, ...] = (),
+        before: Sequence[str] = (),
     ) -> RemoteAnswer:
+        """``before``: the words of a program that runs it."""
         line = f"ulimit -S -f 0; {command.line}" if full_disk else command.line
         done = subprocess.run(
-            [str(self.bin / "sh"), "-c", line],
+            [*before, str(self.bin / "sh"), "-c", line],
             input=command.stdin,
             capture_output=True,
             env=self.env(extra),
