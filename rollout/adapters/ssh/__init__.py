@@ -1,20 +1,31 @@
 """Nodes over SSH: the only package that imports paramiko.
 
-paramiko imports invoke only to run the commands of ``Match exec``, and rollout never does that. It is hidden meanwhile: its
-import takes a third of the time.
+``SshNodes`` imports it, so it is imported when it is asked for: what only reads an ssh_config does without.
 """
 
 import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-_HIDDEN = "invoke" not in sys.modules
-if _HIDDEN:
-    sys.modules["invoke"] = None  # type: ignore[assignment]  # Python's way to make an import fail
+from rollout.adapters.ssh.limits import SshLimits, within_files
+from rollout.adapters.ssh.resolve import Resolver
 
-from rollout.adapters.ssh.limits import SshLimits, within_files  # noqa: E402 - see above
-from rollout.adapters.ssh.nodes import SshNodes  # noqa: E402
-from rollout.adapters.ssh.resolve import Resolver  # noqa: E402
-
-if _HIDDEN:
-    del sys.modules["invoke"]
+if TYPE_CHECKING:
+    from rollout.adapters.ssh.nodes import SshNodes
 
 __all__ = ["Resolver", "SshLimits", "SshNodes", "within_files"]
+
+
+def __getattr__(name: str) -> object:
+    if name != "SshNodes":
+        raise AttributeError(name)
+    hidden = "invoke" not in sys.modules
+    if (
+        hidden
+    ):  # paramiko imports it only for `Match exec`, which rollout never runs, and its import takes a third of the time
+        sys.modules["invoke"] = None  # type: ignore[assignment]  # Python's way to make an import fail
+    try:
+        return import_module("rollout.adapters.ssh.nodes").SshNodes
+    finally:
+        if hidden:
+            del sys.modules["invoke"]

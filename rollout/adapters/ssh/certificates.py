@@ -14,9 +14,9 @@ from paramiko.pkey import PKey, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
 from rollout.adapters.files import MOST_KEY_BYTES, content_of
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts
 from rollout.adapters.ssh.patterns import matches
-from rollout.adapters.ssh.troubles import printable
 
 SUFFIX = "-cert-v01@openssh.com"
 HOST = 2

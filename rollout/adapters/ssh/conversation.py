@@ -15,11 +15,12 @@ from typing import TypeVar
 
 from paramiko.channel import Channel
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.pipes import Pipes
 from rollout.adapters.ssh.session import FULL, TICK, TURN
-from rollout.adapters.ssh.troubles import printable, translate
+from rollout.adapters.ssh.troubles import translate
 from rollout.core.model.report import AgentRequest, RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 from rollout.kubelet.agent import conversation

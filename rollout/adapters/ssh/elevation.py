@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-from rollout.adapters.ssh.troubles import printable
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
 from rollout.kubelet.agent import sudo

@@ -14,13 +14,14 @@ from paramiko.pkey import PKey
 from paramiko.ssh_exception import AuthenticationException, BadAuthenticationType, PartialAuthentication, SSHException
 from paramiko.transport import Transport
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts, KnownHostsFiles
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import NodeTransport
-from rollout.adapters.ssh.troubles import detail_of, printable, told, translate
+from rollout.adapters.ssh.troubles import detail_of, told, translate
 from rollout.adapters.ssh.watchdog import Watchdog, hang_up
 from rollout.adapters.ssh.wire import Carrier
 from rollout.errors import RemoteError

@@ -12,6 +12,7 @@ from typing import Protocol
 from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.conversation import Conversation
 from rollout.adapters.ssh.dial import Dialer
 from rollout.adapters.ssh.elevation import Elevation, proof_of
@@ -24,7 +25,7 @@ from rollout.adapters.ssh.proxy_lines import shown
 from rollout.adapters.ssh.proxy_process import ProxyProcesses, ProxyWire
 from rollout.adapters.ssh.resolve import Endpoint, Resolver
 from rollout.adapters.ssh.session import SessionRefusedError, SshSession, open_channel
-from rollout.adapters.ssh.troubles import carried, detail_of, printable, translate
+from rollout.adapters.ssh.troubles import carried, detail_of, translate
 from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand

@@ -26,11 +26,12 @@ from invoke.exceptions import CommandTimedOut, ThreadException, UnexpectedExit
 from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pipes import CHUNK, Capped
 from rollout.adapters.ssh.session import TICK
-from rollout.adapters.ssh.troubles import printable, translate
+from rollout.adapters.ssh.troubles import translate
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 

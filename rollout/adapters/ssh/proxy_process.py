@@ -22,9 +22,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.proxy_lines import ProxyWords, shown
-from rollout.adapters.ssh.troubles import ProxyEndedError, printable, told, translate
+from rollout.adapters.ssh.troubles import ProxyEndedError, told, translate
 from rollout.adapters.ssh.wire import CHUNK
 from rollout.errors import RemoteError
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.proxy_lines import ProxyCommands, ProxyWords, jump_of, words_of_config
 from rollout.adapters.ssh.ssh_config import FAMILIES, Settings, SshConfig
 from rollout.adapters.ssh.ssh_keywords import hops
-from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
 from rollout.core.text.message_folding import nameless
 from rollout.errors import RemoteError

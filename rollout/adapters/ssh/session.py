@@ -8,10 +8,11 @@ from paramiko.channel import Channel
 from paramiko.ssh_exception import ChannelException
 from paramiko.transport import Transport
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pipes import Pipes
-from rollout.adapters.ssh.troubles import detail_of, printable, translate
+from rollout.adapters.ssh.troubles import detail_of, translate
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 

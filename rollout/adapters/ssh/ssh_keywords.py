@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.ssh_conditions import NotSupportedError
-from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
 

@@ -18,9 +18,9 @@ from paramiko.packet import Packetizer
 from paramiko.ssh_exception import ChannelException, SSHException
 from paramiko.transport import Transport
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.certificates import SUFFIX
 from rollout.adapters.ssh.limits import KIB, Deadline
-from rollout.adapters.ssh.troubles import printable
 from rollout.adapters.ssh.tunnel import Closer
 from rollout.errors import RemoteError
 

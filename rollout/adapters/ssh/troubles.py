@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from paramiko.ssh_exception import AuthenticationException, ChannelException, SSHException
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.errors import RemoteError
 
 
@@ -69,11 +70,6 @@ def told(reference: str, detail: str = "", *, at: object = "") -> RemoteError:
     more = f": {detail}" if detail and detail.casefold() != trouble.cause.casefold() else ""
     advice = f"; {trouble.advice}" if trouble.advice else ""
     return RemoteError(reference, f"{trouble.cause}{where}{more}{advice}")
-
-
-def printable(text: str, limit: int = 200) -> str:
-    """Text that may come from a node: printable ASCII only, bounded, so that no terminal escape gets through."""
-    return "".join(char if " " <= char <= "~" else "?" for char in text[:limit])
 
 
 # Errors on a path with a bastion: is the cause the bastion, or the node behind it?

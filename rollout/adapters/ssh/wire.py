@@ -7,8 +7,9 @@ import socket
 from contextlib import suppress
 from typing import Any, Protocol
 
+from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.limits import KIB, Deadline
-from rollout.adapters.ssh.troubles import DroppedError, printable, told, translate
+from rollout.adapters.ssh.troubles import DroppedError, told, translate
 from rollout.adapters.ssh.watchdog import aside
 from rollout.errors import RemoteError
 
