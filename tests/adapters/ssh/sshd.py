@@ -117,6 +117,10 @@ class Sshd:
         """The number of authenticated connections so far."""
         return (self.folder / "log").read_text(encoding="utf-8").count("Accepted publickey")
 
+    def closed(self) -> int:
+        """The sessions of which both sides have said that they are closed."""
+        return (self.folder / "log").read_text(encoding="utf-8").count("Close session")
+
 
 def patient(**limits: float) -> SshLimits:
     """Limits of which only the given ones can apply."""

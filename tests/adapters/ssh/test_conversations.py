@@ -306,7 +306,7 @@ def test_a_shell_killed_between_two_requests_costs_the_node_nothing(own_sshd: Ss
     nodes = make_nodes(own_sshd.ssh_config)
     assert _outcome(nodes) is Outcome.DONE
     _each(_shells(own_sshd), signal.SIGKILL)
-    until(lambda: not _shells(own_sshd), 60, "it is dead")
+    until(lambda: own_sshd.closed() == 1, 60, "it is dead, and our side has heard of it")
     assert _outcome(nodes) is Outcome.DONE
     assert own_sshd.accepted() == 2
 
