@@ -1372,4 +1372,28 @@ MUTANTS = (
             "tests/core/run/test_reverted_by_others.py::test_canaries_without_the_receipt_of_their_change_prove_nothing_any_more",
         ),
     ),
+    Mutant(
+        "damaged-copy-given-back",
+        "rollout/agent/revert.sh",
+        '      files_is_as "$f_before" "$from" || files_lacks_sum "$from" || return 1\n',
+        "",
+        "a revert gives a file bytes that are neither its old nor its new ones, and the kubelet does not start with them",
+        ("tests/agent/test_unobserved.py::test_what_is_given_back_is_read_before_and_after",),
+    ),
+    Mutant(
+        "receipt-without-its-end",
+        "rollout/agent/receipt.sh",
+        "case $r_files/$r_kubelet in 0/* | */) r_state='' ;; esac",
+        "case $r_files/$r_kubelet in 0/*) r_state='' ;; esac",
+        "a guard with a torn receipt reports the node as reverted and has restarted nothing",
+        ("tests/agent/test_unobserved.py::test_no_trigger_abandons_a_transaction_with_a_receipt_that_it_cannot_read",),
+    ),
+    Mutant(
+        "token-without-its-state",
+        "rollout/agent/lock.sh",
+        "  case $k_state in live | ended | lost) ;; *) k_counter='' ;; esac\n",
+        "",
+        "a run claims a node of which a torn token says that another run has it",
+        ("tests/agent/test_unobserved.py::test_a_token_that_cannot_be_read_is_not_none",),
+    ),
 )
