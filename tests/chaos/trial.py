@@ -160,7 +160,11 @@ def _takes_over(site: Site, other: Process) -> bool:
     return False
 
 
-def next_words(run: RunState | None, resumed: int, said: Collection[str] = ()) -> tuple[str, ...]:
+END_CLAIMS = ("cluster", "unlock", "--cluster", CLUSTER, "--yes", "--reason", "its run has ended")
+RECOVER = ("resume", "--recover-only", "--yes")
+
+
+def next_words(run: RunState | None, resumed: int, said: Collection[tuple[str, ...]] = ()) -> tuple[str, ...]:
     """The command that rollout prints for the newest run; nothing if it has ended. ``said``: the commands given so far.
 
     Leftovers are still reported for a run that has ended; the nodes show whether that is true.
@@ -169,13 +173,13 @@ def next_words(run: RunState | None, resumed: int, said: Collection[str] = ()) -
         return ("apply", "p.json", "--yes")
     if run.phase is not Phase.ENDED:
         return ("resume", "--yes")
-    if any(record.leftovers for record in run.nodes.values()) and "unlock" not in said:
-        return ("cluster", "unlock", "--cluster", CLUSTER, "--yes", "--reason", "its run has ended")
+    if any(record.leftovers for record in run.nodes.values()) and END_CLAIMS not in said:
+        return END_CLAIMS
     if run.ending is Ending.PREFLIGHT:
         return ("apply", "p.json", "--yes")
     if run.ending is Ending.DONE:
-        owed = any(record.owed for record in run.nodes.values()) and "recover" not in said
-        return ("resume", "--recover-only", "--yes") if owed else ()
+        owed = any(record.owed for record in run.nodes.values()) and RECOVER not in said
+        return RECOVER if owed else ()
     if run.ending is Ending.HALTED and resumed >= 2:
         return ()  # it was accepted twice, and halts again
     return ("resume", "--yes")
@@ -183,12 +187,12 @@ def next_words(run: RunState | None, resumed: int, said: Collection[str] = ()) -
 
 def _to_its_end(site: Site) -> int:
     """How often the run had to be resumed."""
-    said: list[str] = []
+    said: list[tuple[str, ...]] = []
     for turn in range(MOST_TURNS):
         words = next_words(site.newest(), turn, said)
         if not words:
             return turn
-        said.append(words[0])
+        said.append(words)
         site.rollout(*words)
     raise RuntimeError(f"after {MOST_TURNS} times it has still not ended")
 
