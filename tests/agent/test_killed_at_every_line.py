@@ -69,6 +69,9 @@ def _voided(node: Node) -> None:
     assert node.report("status", command).voided == "t9"
 
 
+TRIES = 4
+"""For a moment that is not reached: loops that wait have more rounds in one run than in another."""
+
 SCENES = {
     "apply": Scene(_ready, agent_call.apply(KILLABLE, CHANGE, sudo=False, deadline=60)),
     "confirm": Scene(
@@ -107,14 +110,19 @@ class Kills:
     def strike(self, number: int, moment: Moment) -> None:
         """Kill at this moment, let the node repair itself, and check. Of two kills in a row one is followed by a reboot."""
         folder = self.folder / str(number)
-        node = self.base.copy(folder)
-        what = f"{self.scene}, {node.shell}, killed at {moment}"
-        with alive() as (held, ended):
-            answer = node.run(SCENES[self.scene].command, extra=moment.kill(folder), pass_fds=(held,))
-            settled = ended()
-        self.killed += killed(answer)
-        if not killed(answer):
-            assert b"end " in answer.stdout, what  # a subshell died, or the path was shorter this time
+        what = f"{self.scene}, {self.base.shell}, killed at {moment}"
+        for _ in range(TRIES):
+            node = self.base.copy(folder)
+            with alive() as (held, ended):
+                answer = node.run(SCENES[self.scene].command, extra=moment.kill(folder), pass_fds=(held,))
+                settled = ended()
+            if killed(answer):
+                break
+            assert b"end " in answer.stdout, what  # the path was shorter this time: a loop that waits had fewer rounds
+            shutil.rmtree(folder)
+        else:
+            return
+        self.killed += 1
         reboots = number % 2 == 1
         same = (left(node), answer.stdout, reboots)
         if not settled or same not in self.judged:
