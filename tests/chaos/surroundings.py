@@ -87,6 +87,7 @@ class Bastion(Fault):
             f"Host {' '.join(node.name for node in self.site.nodes)}\n  ProxyJump bastion\n{self.site.bed.ssh_config.read_text()}",
             encoding="utf-8",
         )
+        self.site.plan()  # a plan holds the way to each node, too
 
     def strike(self) -> None:
         if self._bastion and self.draw.variant == "killed":
