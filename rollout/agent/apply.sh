@@ -71,7 +71,7 @@ apply_in_time() { # else an agent that froze during its preparation would change
 }
 
 apply_locked() {
-  local asked lost
+  local asked lost cause
   lock_fence
   receipt_need "$tx" && { receipt_show receipt "$tx" && finish; }
   freeze_refuse
@@ -99,10 +99,10 @@ apply_locked() {
     staging_remember_loaded
     seen=1
   else
-    lost=$undurable v_because=$why # the revert looks at the disk anew
-    [ -n "$lost" ] || say "healthy no $v_because"
+    lost=$undurable v_because=$why cause=not-durable # the revert looks at the disk anew
+    [ -n "$lost" ] || { say "healthy no $v_because" && cause=health; }
     allow 150
-    if revert_fully health restart; then unwatched=1; else lost='' && revert_tell_stuck; fi
+    if revert_fully "$cause" restart; then unwatched=1; else lost='' && revert_tell_stuck; fi
     [ -z "$lost" ] || say "refused not-durable $v_because"
   fi
 }

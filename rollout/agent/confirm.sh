@@ -43,7 +43,7 @@ confirm_locked() {
           confirm_settle
         elif durable_is_lost; then
           say "refused not-durable it is not known that the disk has the receipt: $undurable"
-          receipt_load "$tx" && revert_fully health restart && health_tell_reverted
+          receipt_load "$tx" && revert_fully not-durable restart && health_tell_reverted
         else
           [ -n "$undurable" ] || refuse state-not-writable "$T"
           say "refused durability-unknown $undurable; it is left to the guard to write the receipt again"

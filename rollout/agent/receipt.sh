@@ -86,7 +86,7 @@ receipt_lay() { # NAME STATE CAUSE FINISHED: write a receipt for later
 receipt_lay_all() {
   local end
   receipt_lay armed armed - 0 && receipt_lay finished armed - 1 && receipt_lay confirmed confirmed - 1 || return 1
-  for end in guard boot health asked; do
+  for end in guard boot health not-durable asked; do
     receipt_lay "reverting-$end" reverting "$end" 1 && receipt_lay "reverted-$end" reverted "$end" 1 || return 1
   done
 }

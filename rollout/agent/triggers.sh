@@ -5,7 +5,7 @@ triggers_guard_locked() {
     case $r_state in
       armed | reverting) revert_fully guard restart || [ "$v_stuck" = not-durable ] || exit 1 ;;
       *)
-        if durable_seal; then guard_disarm; elif durable_is_lost && [ "$r_state" = confirmed ]; then revert_fully guard restart || exit 1; else exit 1; fi
+        if durable_seal; then guard_disarm; elif durable_is_lost && [ "$r_state" = confirmed ]; then revert_fully not-durable restart || exit 1; else exit 1; fi
         ;;
     esac
     triggers_leave_no_boot_unit

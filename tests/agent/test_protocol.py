@@ -85,7 +85,8 @@ def test_a_receipt_becomes_what_the_diagram_shows() -> None:
         "reverting",
         "reverted",
     }
-    loop = re.search(r"for end in ([a-z ]+); do", CODE)
+    loop = re.search(r"for end in ([a-z -]+); do", CODE)
     assert loop is not None
     assert tuple(loop[1].split()) == CAUSES
-    assert set(re.findall(r"\brevert_fully ([a-z]+) ", CODE)) == set(CAUSES)
+    named = re.findall(r"\brevert_fully ([a-z-]+) |\bcause=([a-z-]+)", CODE)
+    assert {cause for found in named for cause in found if cause} == set(CAUSES)

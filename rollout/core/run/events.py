@@ -298,8 +298,11 @@ def request_event(request: Request, at: float) -> OperatorRequest:
 # requested.
 
 
+NOT_DURABLE = "not-durable"
+"""The cause of a revert by a node on which a sync failed, and the reference of such an answer."""
 _REVERTED_BY = {
     "health": Trigger.REVERTED_UNHEALTHY,
+    NOT_DURABLE: Trigger.REVERTED_UNHEALTHY,
     "guard": Trigger.REVERTED_BY_GUARD,
     "boot": Trigger.REVERTED_BY_GUARD,
     "asked": Trigger.REVERTED_ON_REQUEST,
@@ -347,15 +350,27 @@ def newer_attempt(tx: str, receipts: Iterable[Receipt]) -> str:
 
 def reference_of(report: Report, trigger: Trigger) -> str:
     """The stable reference of an answer; a reverted change has one even when nothing was refused."""
-    return report.reference or _REFERENCES.get(trigger, "")
+    return report.reference or (NOT_DURABLE if _lost_a_write(report, trigger) else _REFERENCES.get(trigger, ""))
 
 
 def message_of(report: Report, trigger: Trigger) -> str:
     """Its own, or for a change that is reverted for a cause that this version does not know: what is known."""
-    cause = report.receipt.cause if report.receipt is not None else ""
-    if report.message or trigger is not Trigger.REVERTED_BY_GUARD or cause in _REVERTED_BY:
+    if report.message:
         return report.message
+    if _lost_a_write(report, trigger):
+        return "a sync of the changed files failed, so the node reverted the change"
+    cause = _cause_of(report)
+    if trigger is not Trigger.REVERTED_BY_GUARD or cause in _REVERTED_BY:
+        return ""
     return f"the node reverted the change, for a cause that this version does not know: {cause or 'none'}"
+
+
+def _lost_a_write(report: Report, trigger: Trigger) -> bool:
+    return trigger is Trigger.REVERTED_UNHEALTHY and _cause_of(report) == NOT_DURABLE
+
+
+def _cause_of(report: Report) -> str:
+    return report.receipt.cause if report.receipt is not None else ""
 
 
 _REFERENCES = {

@@ -448,13 +448,13 @@ SAID: Final = (
     "revert-unfinished",
 )
 
-CAUSES: Final = ("guard", "boot", "health", "asked")
-"""What began a revert: its guard, the next boot, a failed health check, or a request."""
+CAUSES: Final = ("guard", "boot", "health", "not-durable", "asked")
+"""What began a revert: its guard, the next boot, a failed health check, a lost write, or a request."""
 
 BECOMES: Final = (
     ("", "armed", "apply: everything staged, durable"),
     ("armed", "confirmed", "confirm, before the deadline"),
-    ("armed", "reverting", "health check failed, guard, boot, revert"),
+    ("armed", "reverting", "health check failed, lost write, guard, boot, revert"),
     ("confirmed", "reverting", "revert"),
     ("reverting", "reverted", "old files read back, units restarted, durable"),
 )
