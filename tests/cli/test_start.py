@@ -304,7 +304,10 @@ def test_on_windows_it_says_to_use_wsl(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 @pytest.mark.process
 def test_only_exec_and_ssh_import_fabric() -> None:
-    script = "import sys, rollout.adapters.ssh, rollout.features.exec.command, rollout.composition.wiring; print(*sys.modules)"
+    script = (
+        "from rollout.adapters.ssh import SshNodes; import sys, rollout.features.exec.command, rollout.composition.wiring; "
+        "print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert "paramiko" in loaded

@@ -190,7 +190,7 @@ def test_a_silence_is_read_back_after_it_was_lifted(stack: ExitStack, silences: 
     ("silences", "said"),
     [
         (Silences(ends=Reply(403, b"not yours")), "answered 403: not yours"),
-        (Silences(ends=Reply(200)), "it was ended, and Alertmanager still has it"),
+        (Silences(ends=Reply(200)), "Alertmanager answered that it ended the silence, and still shows it"),
         (Silences(ends=LOGIN, shows=LOGIN), "the answer is not JSON"),
         (Silences(ends=Reply(404), shows=Reply(404)), "answered 404"),
         (Silences(ends=Reply(404), shows=Reply(404), lists=Reply(404)), "answered 404"),
