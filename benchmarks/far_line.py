@@ -1,4 +1,4 @@
-"""A slow line between a controller and the nodes of a bed: each packet arrives after a delay, and some are lost.
+"""A slow line between a controller and the nodes of a bed: each packet arrives after a delay.
 
 The controller runs in a network namespace, and its only way out is a TUN device. A thread passes the packets on to a TUN device of this
 machine, and back. The kernel's netem would do it, but many kernels are built without it.
@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from random import Random
 from threading import Thread
 
 from tests.bed.shell import run
@@ -30,11 +29,10 @@ LARGEST = 65536
 
 
 @contextmanager
-def far_line(nodes: Iterable[str], gateway: str, delay: float, loss: float = 0.0) -> Iterator[tuple[str, ...]]:
+def far_line(nodes: Iterable[str], gateway: str, delay: float) -> Iterator[tuple[str, ...]]:
     """The words before a command that put it at the other end of the line.
 
-    ``nodes``: the network namespaces from which it is reached through ``gateway``. ``delay``: seconds in each direction; ``loss``: the share
-    of packets that is lost.
+    ``nodes``: the network namespaces from which it is reached through ``gateway``. ``delay``: seconds in each direction.
     """
     with ExitStack() as undo:
         before = FORWARDING.read_text()
@@ -55,7 +53,7 @@ def far_line(nodes: Iterable[str], gateway: str, delay: float, loss: float = 0.0
         for node in nodes:
             run("ip", "-n", node, "route", "replace", FAR_ADDRESS, "via", gateway)
         ending, writer = os.pipe()
-        line = Thread(target=_carry, args=(near, far, ending, delay, loss), daemon=True)
+        line = Thread(target=_carry, args=(near, far, ending, delay), daemon=True)
         undo.callback(os.close, ending)
         undo.callback(line.join)
         undo.callback(os.close, writer)
@@ -69,9 +67,8 @@ def _tun(name: str) -> int:
     return device
 
 
-def _carry(near: int, far: int, ending: int, delay: float, loss: float) -> None:
+def _carry(near: int, far: int, ending: int, delay: float) -> None:
     """Pass packets from each device to the other, until ``ending`` is closed."""
-    dice = Random(0)  # noqa: S311 - each round loses the same
     under_way: deque[tuple[float, int, bytes]] = deque()
     while True:
         wait = max(0.0, under_way[0][0] - time.monotonic()) if under_way else None
@@ -81,9 +78,7 @@ def _carry(near: int, far: int, ending: int, delay: float, loss: float) -> None:
         now = time.monotonic()
         for device, other in ((near, far), (far, near)):
             if device in ready:
-                packet = os.read(device, LARGEST)
-                if dice.random() >= loss:
-                    under_way.append((now + delay, other, packet))
+                under_way.append((now + delay, other, os.read(device, LARGEST)))
         while under_way and under_way[0][0] <= now:
             _, to, packet = under_way.popleft()
             os.write(to, packet)

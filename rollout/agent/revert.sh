@@ -129,7 +129,7 @@ revert_fully() { # CAUSE HOW: revert to the end; HOW is restart, or files at boo
   undurable='' v_unrestarted='' v_kept='' was=$r_state
   if [ "$r_state" != reverting ]; then
     durable_unsettle
-    [ "$1" != not-durable ] || [ -e "$T/next/reverting-$1" ] || set -- health "$2" # an earlier version has laid none for a lost write
+    [ "$1" != not-durable ] || [ -e "$T/next/reverting-$1" ] || set -- health "$2" # an earlier version has laid no receipt for that
     bounded 60 mv -f "$T/next/reverting-$1" "$T/receipt" || return 1
     durable_flush_soon "$T"
     r_state=reverting r_cause=$1

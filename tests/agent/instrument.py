@@ -1,8 +1,9 @@
 """A copy of the agent's program that can be killed at any line.
 
 A call of ``_tick LINE`` is inserted before every line that begins a command. With ``ROLLOUT_TRACE`` it records the lines that are
-passed; with ``ROLLOUT_MARK`` ``strace`` shows them (``instants``). A ``Moment`` is one pass of one line: there the agent kills itself with SIGKILL, as a power cut or a guard would, or it stops
-until it is continued. A file counts the passes: a command substitution is a process of its own, and would count for itself.
+passed; with ``ROLLOUT_MARK`` ``strace`` shows them (``instants``). A ``Moment`` is one pass of one line: there the agent kills itself
+with SIGKILL, as a power cut or a guard would, or it stops until it is continued. A file counts the passes: a command substitution is a
+process of its own, and would count for itself.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ def greeting(node: Node, program: str = PROGRAM) -> ProgramForm | None:
     return conversation.greeted(done.stdout, program)
 
 
-def test_a_node_that_has_the_program_of_its_newest_transaction_is_not_sent_it_again(node: Node) -> None:
+def test_a_node_that_has_kept_the_program_is_not_sent_it_again(node: Node) -> None:
     assert greeting(node) is ProgramForm.GZIP
     with talk(node) as shell:
         assert shell.ask(agent_call.apply(PROGRAM, order(), sudo=False, deadline=60)).healthy

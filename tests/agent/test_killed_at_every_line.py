@@ -36,7 +36,7 @@ KILLABLE = instrumented(PROGRAM)
 CHANGE = order(units=("containerd.service", "kubelet.service"), hangups=("docker.service",))
 FIRST = Claim(1, "run-1")
 STRIKES = 14
-"""Kills in each scene; at night one at every line."""
+"""Kills in each scene; at night one at every instant (``instants``)."""
 
 
 @dataclass(frozen=True)

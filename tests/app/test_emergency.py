@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rollout.app import emergency_rounds
 from rollout.app.emergencies import Told, Unfinished
 from rollout.app.emergency_rounds import EmergencyResult, revert_nodes
+from rollout.app.isolation import estimate
 from rollout.app.rollbacks import Emergency, RunsToRevert
 from rollout.core.model.plan import CONTROL_PLANE_WAVE, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS
@@ -40,6 +43,21 @@ class Rescuer(FakeOperator):
 
 def rescue(call: FakeCall, operator: Rescuer, *runs: str, limit: str = "") -> EmergencyResult:
     return revert_nodes(call, operator, CLUSTER, limit, RunsToRevert(runs), EMERGENCY_LIMITS, force=False, at_most=0.0)
+
+
+def test_before_it_reads_the_nodes_it_waits_for_the_journal_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, limits = FakeCall(tmp_path).applied(), list[float]()
+
+    def noted(work: Callable[[], Any], seconds: float) -> Any:
+        if not call.opened:
+            limits.append(seconds)
+        return estimate(work, seconds)
+
+    monkeypatch.setattr(emergency_rounds, "estimate", noted)
+    assert rescue(call, Rescuer()).exit_code == 0
+    assert limits == [emergency_rounds.JOURNAL_SECONDS]
 
 
 @pytest.mark.parametrize("broken", [None, NO_DISK])

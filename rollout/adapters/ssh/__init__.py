@@ -19,10 +19,9 @@ __all__ = ["Resolver", "SshLimits", "SshNodes", "within_files"]
 def __getattr__(name: str) -> object:
     if name != "SshNodes":
         raise AttributeError(name)
+    # paramiko imports invoke only for `Match exec`, which rollout never runs, and that takes a third of the time: it is hidden meanwhile.
     hidden = "invoke" not in sys.modules
-    if (
-        hidden
-    ):  # paramiko imports it only for `Match exec`, which rollout never runs, and its import takes a third of the time
+    if hidden:
         sys.modules["invoke"] = None  # type: ignore[assignment]  # Python's way to make an import fail
     try:
         return import_module("rollout.adapters.ssh.nodes").SshNodes

@@ -1,7 +1,8 @@
-"""Name patterns with OpenSSH's rules, for ssh_config and known_hosts."""
+"""Name patterns with OpenSSH's rules, for ssh_config and known_hosts; and what is an address and no name."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable
 from fnmatch import translate
@@ -33,3 +34,11 @@ def is_literal(pattern: str) -> bool:
 def _pattern(pattern: str) -> re.Pattern[str]:
     """``translate`` makes a pattern without backtracking over ``*``: many stars take no longer."""
     return re.compile(translate(pattern.replace("[", "[[]")))
+
+
+def is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from rollout.adapters.owners import NOT_PRIVATE, not_private
 from rollout.adapters.ssh.ascii_text import printable
+from rollout.adapters.ssh.patterns import is_address
 from rollout.core.reading.user_file import LONGEST, USER_FILE, UserSettings, read_user_settings
 from rollout.errors import InputError, Place, Problem, RemoteError
 
@@ -111,20 +111,12 @@ def jump_of(words: ProxyWords) -> str | None:
 
 def _jump(found: Mapping[str, str]) -> str | None:
     host, port, user = found.get("", ""), found.get("-p", ""), found.get("-l", "")
-    literal = _is_ipv6(host)
+    literal = ":" in host and is_address(host)
     if found.get("-W") not in _FORWARD or not host or (re.search(r"[:/,\[\]]", host) and not literal):
         return None
     if (port and not (port.isascii() and port.isdigit())) or ("-l" in found and not _JUMP_USER.fullmatch(user)):
         return None
     return (f"{user}@" if user else "") + (f"[{host}]" if literal else host) + (f":{port}" if port else "")
-
-
-def _is_ipv6(host: str) -> bool:
-    try:
-        ipaddress.IPv6Address(host)
-    except ValueError:
-        return False
-    return True
 
 
 # The programs that the user allows.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from contextlib import suppress
 from typing import Any, Protocol
 
 from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.limits import KIB, Deadline
+from rollout.adapters.ssh.patterns import is_address
 from rollout.adapters.ssh.troubles import DroppedError, told, translate
 from rollout.adapters.ssh.watchdog import aside
 from rollout.errors import RemoteError
@@ -90,18 +90,10 @@ def _open(kind: int, address: tuple[Any, ...], seconds: float) -> Wire:
 
 def look_up(host: str, port: int, family: int, deadline: Deadline) -> list[Address]:
     """Addresses of a host. getaddrinfo has no deadline, so the look-up runs on a thread that may be abandoned."""
-    if is_literal(host):
+    if is_address(host):
         return _ask(host, port, family, socket.AI_NUMERICHOST)
     late = told("name-not-known", "no answer in time", at=printable(host))
     return aside(lambda: _ask(host, port, family, 0), deadline.left(), late)
-
-
-def is_literal(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _ask(host: str, port: int, family: int, flags: int) -> list[Address]:

@@ -180,7 +180,7 @@ class OwnedNodes:
     """Live nodes of a cluster against its owned settings.
 
     ``unlisted``: why nodes that only the API server lists were not compared; ``""``: they were, or none of them must have the settings.
-    ``misses_nodes``: the reason is not that no kubeconfig is named.
+    ``misses_nodes``: they were not, although a kubeconfig is named.
     ``ages_unknown``: why it is not known when nodes joined; ``""``: the API server told it. ``listed``: when the nodes were
     listed, if their source did not answer now.
     """

@@ -299,7 +299,7 @@ def request_event(request: Request, at: float) -> OperatorRequest:
 
 
 NOT_DURABLE = "not-durable"
-"""The cause of a revert by a node on which a sync failed, and the reference of such an answer."""
+"""The cause of a revert by a node that does not know whether its disk has the change, and the reference of such an answer."""
 _REVERTED_BY = {
     "health": Trigger.REVERTED_UNHEALTHY,
     NOT_DURABLE: Trigger.REVERTED_UNHEALTHY,
@@ -350,22 +350,22 @@ def newer_attempt(tx: str, receipts: Iterable[Receipt]) -> str:
 
 def reference_of(report: Report, trigger: Trigger) -> str:
     """The stable reference of an answer; a reverted change has one even when nothing was refused."""
-    return report.reference or (NOT_DURABLE if _lost_a_write(report, trigger) else _REFERENCES.get(trigger, ""))
+    return report.reference or (NOT_DURABLE if _is_not_durable(report, trigger) else _REFERENCES.get(trigger, ""))
 
 
 def message_of(report: Report, trigger: Trigger) -> str:
-    """Its own, or for a change that is reverted for a cause that this version does not know: what is known."""
+    """Its own, or what the receipt tells of the cause of a revert."""
     if report.message:
         return report.message
-    if _lost_a_write(report, trigger):
-        return "a sync of the changed files failed, so the node reverted the change"
+    if _is_not_durable(report, trigger):
+        return "it is not known that the disk has what was written, so the node reverted the change"
     cause = _cause_of(report)
     if trigger is not Trigger.REVERTED_BY_GUARD or cause in _REVERTED_BY:
         return ""
     return f"the node reverted the change, for a cause that this version does not know: {cause or 'none'}"
 
 
-def _lost_a_write(report: Report, trigger: Trigger) -> bool:
+def _is_not_durable(report: Report, trigger: Trigger) -> bool:
     return trigger is Trigger.REVERTED_UNHEALTHY and _cause_of(report) == NOT_DURABLE
 
 

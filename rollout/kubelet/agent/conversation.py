@@ -1,7 +1,7 @@
 """A conversation with the agent, as bytes: one shell on a node, its program once, then verbs as frames.
 
     we      the command line ``boot``; it starts the shell
-    node    ``begin DIGEST``, `` gzip`` where the node can unpack, `` kept`` where its newest transaction has this program
+    node    ``begin DIGEST``, `` gzip`` where the node can unpack, `` kept`` where its last transaction by name has this program
     we      ``opening``: the program, or which of the node's own to use
     we      ``frame``: ``NONCE SIZE VERB [KEY=VALUE …]``, and SIZE bytes of payload
     node    ``begin NONCE`` and the lines of the verb, at its end; ``over NONCE STATUS``; then the next frame

@@ -449,12 +449,12 @@ SAID: Final = (
 )
 
 CAUSES: Final = ("guard", "boot", "health", "not-durable", "asked")
-"""What began a revert: its guard, the next boot, a failed health check, a lost write, or a request."""
+"""What began a revert: its guard, the next boot, a step or a health check that failed, a disk that may not have the change, or a request."""
 
 BECOMES: Final = (
     ("", "armed", "apply: everything staged, durable"),
     ("armed", "confirmed", "confirm, before the deadline"),
-    ("armed", "reverting", "health check failed, lost write, guard, boot, revert"),
+    ("armed", "reverting", "health check failed, not durable, guard, boot, revert"),
     ("confirmed", "reverting", "revert"),
     ("reverting", "reverted", "old files read back, units restarted, durable"),
 )

@@ -61,11 +61,14 @@ def test_a_cause_that_this_version_does_not_know_is_not_reported_as_one_that_it_
     assert message_of(newer, trigger_of(newer)) == said
 
 
-def test_a_lost_write_is_not_reported_as_an_unhealthy_kubelet() -> None:
+def test_a_doubt_about_the_disk_is_not_reported_as_an_unhealthy_kubelet() -> None:
     lost = report(receipt=receipt(R.REVERTED, "not-durable"))
     assert trigger_of(lost) is Trigger.REVERTED_UNHEALTHY
     assert reference_of(lost, trigger_of(lost)) == "not-durable"
-    assert message_of(lost, trigger_of(lost)) == "a sync of the changed files failed, so the node reverted the change"
+    assert (
+        message_of(lost, trigger_of(lost))
+        == "it is not known that the disk has what was written, so the node reverted the change"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""What a drain asks the API server: the rounds of a node, and the cordons that a run has left."""
+"""Owned settings compared with the live nodes, and settings under a cluster's old name."""

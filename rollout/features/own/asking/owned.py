@@ -238,7 +238,7 @@ def compare_owned(call: CallPorts, cluster: str, limit: str) -> tuple[VerifiedCl
         ages_unknown,
         inventory.remembered,
         not_listed,
-        names_server and bool(not_listed),
+        misses_nodes=names_server and bool(not_listed),
     )
     verified = replace(verified, checks=without_replaced(verified.checks, found))
     return verified, OwnedComparison(nodes, not limit, live, inventory, fleet, parts, without_playbook)
