@@ -19,6 +19,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.plans.fleet_comparison import change_lines, field_lines
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.drift_text import NotAsked, no_answer_lines, not_done
+from rollout.core.run.drains import restart_may_come
 from rollout.core.run.events import Request, RequestWord
 from rollout.core.run.state import Ending, Goal, Phase, RunState
 from rollout.core.text.nodesets import fold
@@ -115,9 +116,12 @@ def _end_claims(call: CallPorts, operator: Operator, journal: Journal, run: str)
 
 
 def _lift_cordons(call: CallPorts, operator: Operator, journal: Journal, run: str) -> OnlyCordons | None:
-    """Lift the cordons of a run that ended, but not as done. ``None``: it left none, or has not ended."""
+    """Lift the cordons of a run that ended, but not as done. ``None``: it left none, or has not ended.
+
+    Those of nodes with an apply that may still come stay: a resume reads these nodes first.
+    """
     state = replay(journal, run)
-    cordoned = tuple(name for name, record in state.nodes.items() if record.cordoned)
+    cordoned = tuple(name for name, record in state.nodes.items() if record.cordoned and not restart_may_come(record))
     if state.phase is not Phase.ENDED or not cordoned:
         return None
     cluster = state.order.cluster

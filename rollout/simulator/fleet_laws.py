@@ -16,6 +16,7 @@ from rollout.core.model.areas import limited_areas, most_of
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, Command
+from rollout.core.run.drains import kept
 from rollout.core.run.events import FENCES, Answered, Event, Trigger, WaveJudged, WaveOpened
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event
 from rollout.core.run.laws import broken_laws
@@ -283,7 +284,11 @@ def untruths(state: RunState, nodes: Mapping[str, ModelNode]) -> list[str]:
             )
         if not (record.owed or record.leftovers) and (node.under_way or node.guards):
             problems.append(f"law 8: a guard is left on {name}, which is {record.state}, and is not reported")
-        if node.cordoned and not (record.owed and record.leftovers) and state.ending is not Ending.CLAIMED:
+        if (
+            node.cordoned
+            and not (record.owed and (record.leftovers or kept(record)))
+            and state.ending is not Ending.CLAIMED
+        ):
             problems.append(f"law 8: a cordon of ours is left on {name}, which is {record.state}, and is not reported")
         if _is_held(state, record, node):
             problems.append(

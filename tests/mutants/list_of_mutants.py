@@ -42,6 +42,16 @@ MUTANTS = (
         ("tests/story/test_control.py::test_a_run_that_was_unlocked_is_resumed_where_its_journal_is",),
     ),
     Mutant(
+        "uncordons-a-node-that-was-given-up",
+        "rollout/core/run/drains.py",
+        "    if record.state in IN_MOTION or restart_may_come(record):\n",
+        "    if record.state in IN_MOTION:\n",
+        "an apply that arrives after its run has ended restarts the kubelet with pods on the node",
+        (
+            "tests/simulator/test_seeds.py::test_an_apply_that_arrives_after_its_run_has_ended_restarts_no_node_with_pods_on_it",
+        ),
+    ),
+    Mutant(
         "waits-for-a-node-that-answered",
         "rollout/core/run/transitions.py",
         "    if isinstance(node.current, Pending | Unknown):\n",

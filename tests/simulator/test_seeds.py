@@ -45,6 +45,15 @@ def test_a_run_that_an_unlock_ended_is_resumed_and_leaves_no_node_unread() -> No
     assert end.ending != "claimed"
 
 
+def test_an_apply_that_arrives_after_its_run_has_ended_restarts_no_node_with_pods_on_it() -> None:
+    """The link was cut, and the run halted meanwhile: the node keeps its cordon until it is read."""
+    end = Play(scenario(18_975)).run()
+    assert end.broken == ""
+    told = [each.words for each in end.story]
+    halted = next(at for at, words in enumerate(told) if words.startswith("ends: halted"))
+    assert halted < told.index("r1-1 is armed") < told.index("is uncordoned")
+
+
 def test_a_seed_gives_the_same_story_every_time() -> None:
     for seed in (3, 17, 58, 161):
         first, second = Play(scenario(seed)).run(), Play(scenario(seed)).run()

@@ -21,7 +21,7 @@ from rollout.core.presentation.waiting_nodes import (
     pulling,
     without_baseline,
 )
-from rollout.core.run import drain_rounds
+from rollout.core.run import drain_rounds, drains
 from rollout.core.run.budgets import Distance, nearest
 from rollout.core.run.facts import may_hold, needs_force
 from rollout.core.run.order import predicted_seconds
@@ -255,7 +255,11 @@ def summarize(state: RunState) -> Summary:
         ),
         leftovers=(
             *(Leftover(None, left) for left in state.leftovers),
-            *(Leftover(name, left) for name, record in state.nodes.items() for left in record.leftovers),
+            *(
+                Leftover(name, left)
+                for name, record in state.nodes.items()
+                for left in (*record.leftovers, *drains.kept(record))
+            ),
         ),
         pulling=pulling(state, state.now) if running else None,
         baselines=without_baseline(state, state.now) if running else None,
@@ -446,6 +450,11 @@ def rehearsed(state: RunState) -> Rehearsed | None:
 
 
 def cordons(state: RunState) -> tuple[str, ...]:
-    """Nodes that may still have the run's cordon: the run has ended, or the cordon could not be lifted."""
+    """Nodes that may still have the run's cordon: the run has ended, or the cordon could not be lifted or is kept."""
     ended = state.phase is Phase.ENDED
-    return tuple(name for name, record in state.nodes.items() if record.cordoned and (ended or record.uncordons))
+    stays = (
+        name
+        for name, record in state.nodes.items()
+        if record.cordoned and (ended or record.uncordons or drains.kept(record))
+    )
+    return tuple(stays)

@@ -6,7 +6,7 @@ A round answers ``draining`` (asked again), ``drained`` (the pods are gone: the 
 
 The cordon is lifted once its node is at rest: confirmed (and rehearsed if needed), reverted, or left alone. A run does not
 end before each cordon was lifted, or could not be for two minutes (``MOST_TRIES``) after all other work was done. Then the
-node is reported and pending recovery.
+node is reported and pending recovery. A node that was given up keeps its cordon (``restart_may_come``): the run ends without it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ MOST_TRIES = 9
 
 _LEFT = "its cordon could not be lifted"
 
+KEPT = "its cordon is kept: its apply may still restart the kubelet"
+"""Of a node for which ``restart_may_come``."""
+
 
 def left(drain: float, since: float, now: float) -> float:
     """Seconds that its pods still have; ``0``: their time is over. ``since``: when it was first asked."""
@@ -50,13 +53,21 @@ def may_go_on(state: RunState) -> bool:
 def keeps_its_cordon(state: RunState, nodes: Mapping[str, NodeRecord], name: str) -> bool:
     """Whether a node with a cordon of ours still needs it: it is in flight, or will be changed again."""
     record = nodes[name]
-    if record.state in IN_MOTION:
+    if record.state in IN_MOTION or restart_may_come(record):
         return True
     if not may_go_on(state) or state.order.nodes[name].wave != state.wave:
         return False
     return record.state is NodeState.PENDING or (
         record.state is NodeState.CONFIRMED and _goes_again(state, nodes, name)
     )
+
+
+def restart_may_come(record: NodeRecord) -> bool:
+    """Whether an apply was sent to a node that was given up: it may arrive late, and would restart the kubelet with pods on the node.
+
+    Its cordon stays until somebody has read the node: the read makes it refuse that apply.
+    """
+    return record.state is NodeState.UNREACHABLE and record.touched
 
 
 def _goes_again(state: RunState, nodes: Mapping[str, NodeRecord], name: str) -> bool:
@@ -69,7 +80,14 @@ def _goes_again(state: RunState, nodes: Mapping[str, NodeRecord], name: str) -> 
 
 def is_open(record: NodeRecord) -> bool:
     """Whether the run waits until this node's cordon is lifted."""
+    if restart_may_come(record):
+        return False
     return record.cordoned and (record.asked is Verb.UNCORDON or record.uncordons < MOST_TRIES)
+
+
+def kept(record: NodeRecord) -> tuple[str, ...]:
+    """The message for a cordon that stays because ``restart_may_come``."""
+    return (KEPT,) if record.cordoned and restart_may_come(record) else ()
 
 
 def left_words(message: str) -> str:

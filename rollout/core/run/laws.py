@@ -193,6 +193,8 @@ def _drains(state: RunState) -> Iterator[str]:
         drain = state.order.nodes[name].drain
         if not drain and record.cordoned:
             yield f"drains: {name} is cordoned, but needs no drain"
+        if record.asked is Verb.UNCORDON and drains.restart_may_come(record):
+            yield f"drains: {name} is uncordoned, but an apply may still restart it"
         at = record.current
         if isinstance(at, Draining | Drained) and not record.cordoned:
             yield f"drains: {name} is being drained, but has no cordon"

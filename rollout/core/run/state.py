@@ -15,7 +15,7 @@ from rollout.core.model.plan import Wave
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 from rollout.core.model.report import LastLog
 
-RULES = 15
+RULES = 16
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change of a node's moves, and with every change after which ``tests/core/run/recorded`` replays to
 another state.

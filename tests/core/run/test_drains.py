@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
-from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
+from rollout.core.presentation.summary import summarize
+from rollout.core.run.drains import AGAIN_EVERY, KEPT, MOST_TRIES
 from rollout.core.run.events import (
     AbortAsked,
     Answered,
@@ -193,6 +194,37 @@ def test_a_broken_nodes_cordon_does_not_take_its_room_again() -> None:
     game.go_on(until=lambda s: s.nodes["a-2"].state is S.PENDING)
     assert game.state.nodes["a-2"].uncordons == 1
     assert game.go_on().ending is Ending.HALTED
+    as_found(game)
+
+
+@pytest.mark.parametrize("late", [40.0, 300.0])
+def test_a_node_that_was_given_up_keeps_its_cordon_until_it_is_read_because_its_apply_may_still_come(
+    late: float,
+) -> None:
+    """It comes before the run ends, or after. ``Play`` stops at a restart with pods on the node."""
+    game = play({"a": 1}, budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),))
+    game.links["a-1"].late_applies.append(late)
+    game.run(until=lambda s: s.nodes["a-1"].asked is Verb.APPLY)
+    game.cut_off("a-1")
+    assert game.go_on().ending is Ending.HALTED
+    assert (game.state.nodes["a-1"].state, game.nodes["a-1"].cordoned) == (S.UNREACHABLE, True)
+    assert f"a-1: {KEPT}" in [str(left) for left in summarize(game.state).leftovers]
+    game.stand_still(late)
+    assert game.nodes["a-1"].restarts, "its apply, and its guard"
+    game.reconnect("a-1")
+    game.crash_and_resume()
+    assert game.go_on().ending is Ending.DONE
+    as_found(game)
+    assert not summarize(game.state).leftovers
+
+
+def test_a_node_that_was_given_up_before_its_apply_is_uncordoned() -> None:
+    game = play({"a": 1}, budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),))
+    game.links["a-1"].loses = {Verb.DRAIN}
+    game.run(until=lambda s: isinstance(s.nodes["a-1"].current, Draining))
+    game.cut_off("a-1")
+    assert game.go_on().nodes["a-1"].state is S.UNREACHABLE
+    assert verbs(game, "a-1")[-1] is Verb.UNCORDON
     as_found(game)
 
 

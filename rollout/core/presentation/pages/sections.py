@@ -34,6 +34,7 @@ from rollout.core.presentation.summary_text import (
 )
 from rollout.core.presentation.watch_keys import possible
 from rollout.core.run.budgets import Distance, distances
+from rollout.core.run.drains import restart_may_come
 from rollout.core.run.events import RequestWord
 from rollout.core.run.facts import wrong
 from rollout.core.run.retries import need_a_plan
@@ -97,10 +98,11 @@ def _requests(state: RunState) -> Iterator[tuple[str, str]]:
 
 def _left_behind(state: RunState, summary: Summary, after: Afterwards) -> Iterator[tuple[str, str]]:
     """What the run could not remove from nodes, once it has ended."""
-    if summary.cordoned and state.phase is Phase.ENDED and not after.is_superseded:
+    cordoned = fold(name for name, record in state.nodes.items() if record.cordoned and not restart_may_come(record))
+    if cordoned and state.phase is Phase.ENDED and not after.is_superseded:
         yield (
             f"rollout resume --recover-only {summary.run}",
-            f"lift cordons that may be left behind on {printable(summary.cordoned, 200)}",
+            f"lift cordons that may be left behind on {printable(cordoned, 200)}",
         )
     kept = [name for name, record in state.nodes.items() if record.leftovers and not record.cordoned]
     if kept and state.phase is Phase.ENDED:

@@ -11,6 +11,7 @@ from rollout.core.presentation.pages.last_logs import log_command, log_lines
 from rollout.core.presentation.pages.markup import Html, clock, copied, raw, tag
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import failure_log
+from rollout.core.run.drains import kept
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Order
 from rollout.core.text.redaction import without_secrets
@@ -40,7 +41,7 @@ def node_body(story: Story, name: str, answers: Sequence[Answered]) -> str:
         ("wave", wave),
         ("charged to the budgets as", str(record.cause or "")),
         ("transaction", story.state.transaction(name)),
-        ("left behind", _evidence("; ".join(record.leftovers), "")),
+        ("left behind", _evidence("; ".join((*record.leftovers, *kept(record))), "")),
     ]
     return raw(
         tag("dl", [raw(tag("dt", title), tag("dd", text)) for title, text in facts if text]),
