@@ -15,6 +15,7 @@ from rollout.features.diagnose.rules.facts import BareFact, Kind
 LONGEST = 4096
 """Characters of an error that are read."""
 REASONS = frozenset({container_config.REASON, *container_creation.REASONS})
+SANDBOX = container_creation.SANDBOX
 _SYNC = re.compile(r'failed to "\w{4,40}" for "(?P<container>[\w.-]{1,253})" with (?P<reason>\w{4,60}): ')
 _NAMED = re.compile(
     r' \(pod: "(?P<name>[^"_]{1,253})_(?P<namespace>[^"_(]{1,63})\([^")]{0,64}\)", container: (?P<container>[\w.-]{1,253})\)$'

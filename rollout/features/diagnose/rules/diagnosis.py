@@ -50,6 +50,7 @@ IDS = (
     "pull-qps-exceeded",
     "registry-slow",
     "runtime-down",
+    "sandbox-not-created",
     "sandbox-not-stopped",
     "serial-pull-queue",
     "slow-termination",

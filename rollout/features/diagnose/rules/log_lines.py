@@ -181,7 +181,7 @@ class LogReader:
                 yield from self._rest(inner, number, unquoted(logrus["msg"]), line)
                 return
             keys = keys_of(logrus["rest"])
-            for fact in self._found(head, number, unquoted(logrus["msg"]), None, line):
+            for fact in self._found(head, number, unquoted(logrus["msg"]), None, line, keys):
                 known = {to: keys[key] for key, to in _OF_LOGRUS.items() if key in keys and fact[to] in ("", "failed")}
                 yield replace(fact, fields={**fact.fields, **known})
         elif rest.startswith("{"):
@@ -236,11 +236,17 @@ class LogReader:
                 yield from self._found(head, number, message, None, line)
 
     def _found(
-        self, head: _Head, number: int, message: str, keys: Mapping[str, str] | None, line: str
+        self,
+        head: _Head,
+        number: int,
+        message: str,
+        keys: Mapping[str, str] | None,
+        line: str,
+        others: Mapping[str, str] | None = None,
     ) -> Iterator[Fact]:
         where = SourceLine(self.file, number, line[:LONGEST_TEXT])
         self.latest = Fact(Kind.LAST, head.at, sys.intern(head.node), self.file, where, {})
-        for found in found_in(message, keys):
+        for found in found_in(message, keys, others):
             if not may_show(found.kind, head.programs):
                 continue
             if found.kind is Kind.START and head.at is not None and len(self._starts) < _MOST_PROCESSES:

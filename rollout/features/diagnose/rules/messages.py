@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rollout.features.diagnose.rules.container_errors import REASONS, of_sync
 from rollout.features.diagnose.rules.facts import BareFact, Kind
-from rollout.features.diagnose.rules.pod_events import event_found, inspected, not_pulled, sandbox_image
+from rollout.features.diagnose.rules.pod_events import event_found, inspected, no_sandbox, not_pulled
 from rollout.features.diagnose.rules.troubles import (
     LONGEST,
     NOT_KILLED,
@@ -152,11 +152,11 @@ _OLD_EVENT = re.compile(
 _FIELD_PATH = re.compile(r"\{([\w.-]+)\}")
 
 
-def found_in(message: str, keys: Fields | None) -> Iterator[BareFact]:
-    """What a message shows; ``keys``: those of a message that has some, ``None`` for one in words."""
+def found_in(message: str, keys: Fields | None, others: Fields | None = None) -> Iterator[BareFact]:
+    """What a message shows; ``keys``: those of a message that has some, ``None`` for one in words. ``others``: keys behind one in words."""
     specials = _SPECIALS.get(message[:KEY], ())
     if found := next((reader for begins, reader in specials if message.startswith(begins)), None):
-        yield from found(message, keys or {})
+        yield from found(message, keys or others or {})
     elif keys is not None:
         yield from _keyed(message, keys)
     else:
@@ -295,8 +295,8 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
             elif lacking := inspected(plain):
                 yield BareFact(lacking.kind, {**of, **lacking.fields})
             return
-        if pause := sandbox_image(_plain_quotes(_OLD_SYNC.sub("", error)[:LONGEST])):
-            yield BareFact(Kind.PULL_FAILED, {"pod": pod, "container": "", **pause})
+        if "CreatePodSandbox" in told:
+            yield from no_sandbox(pod, _plain_quotes(told[:LONGEST]), "sync")
         if any(word in error for word in _HOLDING):
             yield BareFact(Kind.HELD, {"pod": pod})
         return
@@ -456,6 +456,24 @@ def _wait_cancelled(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.WAIT_ENDED, {"id": match["id"], "error": keys.get("error", "")})
 
 
+_RUNS_SANDBOX = re.compile(
+    r'RunPodSandbox for (?:&PodSandboxMetadata\{Name:|name:")(?P<name>[^",]{1,253})"?[, ]+(?:U|u)id:"?[^", ]{1,64}"?[, ]+(?:N|n)amespace:"?(?P<namespace>[^", ]{1,63})"?.{0,60} failed, error'
+)
+_MAKES_SANDBOX = re.compile(
+    r'[cC]reatePodSandbox for pod "(?P<name>[^"_]{1,253})_(?P<namespace>[^"_(]{1,63})[^"]{0,70}" failed: (?P<error>.*)',
+    re.DOTALL,
+)
+
+
+def _no_sandbox(message: str, keys: Fields) -> Iterator[BareFact]:
+    """A sandbox that was not made: by the kubelet's manager of containers, and by containerd's own log."""
+    old = _RUNS_SANDBOX.fullmatch(message) or _MAKES_SANDBOX.fullmatch(message)
+    error = (old["error"] if old and old.re is _MAKES_SANDBOX else "") or keys.get("err", "") or keys.get("error", "")
+    pod = f"{old['namespace']}/{old['name']}" if old else keys.get("pod", "")
+    if error and (old or message in ("CreatePodSandbox for pod failed", "Failed to create sandbox for pod")):
+        yield from no_sandbox(pod, error, message.partition(" ")[0])
+
+
 def _status(message: str, _keys: Fields) -> Iterator[BareFact]:
     if pod := _OLD_STATUS_POD.match(message):
         named = f"{pod['namespace']}/{pod['name']}"
@@ -521,6 +539,15 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ),
     ("StopPodSandbox", _sandbox),
     ("ExecSync ", _not_run),
+    *(
+        (begins, _no_sandbox)
+        for begins in (
+            "CreatePodSandbox for pod ",
+            "createPodSandbox for pod ",
+            "Failed to create sandbox for pod",
+            "RunPodSandbox for ",
+        )
+    ),
     ("StopContainer for ", _runtime_stop),
     ("StopContainer", _not_stopped),
     ('Container "', _container),
@@ -567,6 +594,7 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "StopContainer": ("service failed",),
     "ExecSync ": ("service failed",),
     "StopPodSandbox": ("failed",),
+    "RunPodSandbox for ": ("failed, error",),
     "StopContainer for ": ("failed", "with timeout"),
     'Container "': ("exited normally", "termination failed"),
     "container &Container{Name:": ("ErrImagePull",),

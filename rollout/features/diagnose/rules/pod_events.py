@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rollout.features.diagnose.rules.container_errors import of_event
+from rollout.features.diagnose.rules.container_errors import SANDBOX, of_event, unconfigured
 from rollout.features.diagnose.rules.facts import BareFact, Kind
 from rollout.features.diagnose.rules.troubles import runtime_call, troubles_in
 
@@ -38,7 +38,7 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
         elif reason in _COLLECTIONS and (found := runtime_call(reason, message)):
             yield BareFact(Kind.TROUBLE, {**found.fields, "pod": "", "cid": "", "node": pod.rpartition("/")[2]})
         return
-    about = {"pod": pod, "container": container}
+    about, message = {"pod": pod, "container": container}, message.removeprefix(_COMBINED)
     if _REJECTIONS.fullmatch(reason):
         yield BareFact(Kind.REJECTED, about | {"reason": reason, "message": message})
         return
@@ -59,8 +59,8 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
     if reason == "InspectFailed" and (lacking := inspected(message)):
         yield BareFact(lacking.kind, {**about, **lacking.fields})
         return
-    if reason == "FailedCreatePodSandBox" and (pause := sandbox_image(message)):
-        yield BareFact(Kind.PULL_FAILED, about | pause)
+    if reason == "FailedCreatePodSandBox":
+        yield from no_sandbox(pod, message, "event")
     if reason == "Created" and (made := _CREATED.fullmatch(message)):
         about["container"] = container or made["container"]
     if reason == "Started" and (started := _STARTED.fullmatch(message)):
@@ -113,6 +113,20 @@ def sandbox_image(error: str) -> dict[str, str] | None:
     )
 
 
+def no_sandbox(pod: str, error: str, by: str) -> Iterator[BareFact]:
+    """Why a pod has no sandbox: its image, a runtime that does not answer, or what the runtime reports."""
+    told = error.partition(_CREATING)[2].rstrip('"') if error.startswith(_FAILED_TO) else error
+    if pause := sandbox_image(error):
+        yield BareFact(Kind.PULL_FAILED, {"pod": pod, "container": "", **pause})
+    elif (away := runtime_call("RunPodSandbox", told)) and away.away:
+        yield BareFact(Kind.TROUBLE, {**away.fields, "pod": "", "cid": ""})
+    else:
+        yield unconfigured(pod, "", SANDBOX, told, by)
+
+
+_FAILED_TO, _CREATING = 'failed to "CreatePodSandbox" for "', f'with {SANDBOX}: "'
+_COMBINED = "(combined from similar events): "
+"""What the kubelet's client puts ahead of an event that is like many others."""
 _NO_SANDBOX = re.compile(
     r"(?:failed to \"CreatePodSandbox\" for \"[^\"]{1,400}\" with CreatePodSandboxError: \"?)?(?:Failed (?:to )?create (?:pod sandbox|sandbox for pod \"[^\"]{1,400}\"): )"
     r"(?:rpc error: code = \w{1,20} desc = )?"

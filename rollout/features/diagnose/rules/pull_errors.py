@@ -46,6 +46,9 @@ class PullCause(StrEnum):
     PROXY_REFUSES = "the node's HTTP proxy refuses the request"
     WEB_PAGE = "something other than a registry answers: a web page, for example of a proxy or of a login"
     UNREACHABLE = "the registry cannot be reached"
+    SOCKET = "the node asks for images through a socket of its own, and no program answers there"
+    NODE_LIMIT = "the runtime on the node cannot open another file or connection: it has reached a limit of the node"
+    REFUSED = "the host that was asked refuses the request (4xx)"
     SLOW_ANSWER = "the registry does not answer in time"
     RESET = "the connection broke during the transfer"
     NOT_TLS = "the registry answers without TLS at this address"
@@ -56,6 +59,9 @@ class PullCause(StrEnum):
     CERTIFICATE_TIME = "the registry's certificate is not valid at this time by the node's clock: the clock is wrong, or the certificate has expired"
     PLATFORM = "the image has no variant for this node's platform"
     DISK_FULL = "the node's disk is full: it has no space or no inodes left"
+    MOUNTS_FULL = (
+        "the node cannot mount a layer: its disk is full, or it has as many mounts as its kernel allows (fs.mount-max)"
+    )
     QUOTA = "a disk quota of the node is used up"
     READ_ONLY = "the node's file system is read-only"
     DISK_ERROR = "the node's disk reports input or output errors"
@@ -125,8 +131,8 @@ def _read(plain: str) -> PullError:
                 form.cause is PullCause.NO_IMAGE_OR_ACCESS and links[-1] == "denied"
             )
             cause = PullCause.ADDRESS_BLOCKED if refused and _is_public(asked, tokens) else form.cause
-            return PullError(cause, form.confidence, _words(links, tokens), asked, begins)
-    return PullError(None, Confidence.UNKNOWN, _words(links, tokens), asked, begins)
+            return PullError(cause, form.confidence, _printed(links, tokens)[-1][:200], asked, begins)
+    return PullError(None, Confidence.UNKNOWN, _printed(links, tokens)[-1][:200], asked, begins)
 
 
 _PUBLIC = frozenset({"registry.k8s.io", "k8s.gcr.io"})
@@ -142,17 +148,19 @@ def _is_public(asked: str, tokens: list[tuple[str, str]]) -> bool:
 
 # Tokens. The private characters stand for them; a text cannot bring its own, see ``_skeleton``.
 
-_QUOTED, _URL, _DIGEST, _PATH, _ADDRESS = "\ue000", "\ue001", "\ue002", "\ue003", "\ue004"
-_ALL = f"[{_QUOTED}-{_ADDRESS}]"
+_QUOTED, _URL, _DIGEST, _PATH, _ADDRESS, _KERNEL = "\ue000", "\ue001", "\ue002", "\ue003", "\ue004", "\ue005"
+"""``_KERNEL``: a file of the kernel's own file systems, which are on no disk. Their errors are limits of the kernel."""
+_ALL = f"[{_QUOTED}-{_KERNEL}]"
 _TOKEN = re.compile(
     r'(?P<url>"?https?://[^\s"]+?"?(?=:? |:?$))'
     r'|(?P<quoted>"[^"]{0,4096}")'
     r"|(?P<digest>\bsha(?:256|512):[0-9a-f]{6,128}\b|\b[0-9a-f]{12,128}\b)"
     r"|(?P<address>\[[0-9a-f:.]+\]:\d{1,5}|\b\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b)"
+    r"|(?P<kernel>(?<![\w.:/-])/(?:sys|proc)/[^\s:\"]*)"
     r"|(?P<path>(?<![\w.:/-])/[^\s:\"]*)"
 )
-_MARKS = f"{_QUOTED}{_URL}{_DIGEST}{_PATH}{_ADDRESS}"
-_MARK = {"url": _URL, "quoted": _QUOTED, "digest": _DIGEST, "path": _PATH, "address": _ADDRESS}
+_MARK = {"quoted": _QUOTED, "url": _URL, "digest": _DIGEST, "path": _PATH, "address": _ADDRESS, "kernel": _KERNEL}
+_MARKS = "".join(_MARK.values())
 
 
 def _unescaped(text: str) -> str:
@@ -243,7 +251,7 @@ _ERRNO = {
     PullCause.READ_ONLY: "read-only file system",
     PullCause.DISK_ERROR: "input/output error",
 }
-_CALL = rf"(?:[a-z_]+ {_PATH}(?: {_PATH})?|(?:mount|copy_file_range|write|sync|fsync|mkdir|link|symlink|failed to [a-z]+)(?: [^:]*)?)"
+_CALL = rf"(?:[a-z_]+ {_PATH}(?: {_PATH})?|(?:mount|copy_file_range|write|sync|fsync|mkdir|link|symlink|failed to [a-z]+)(?: [^:{_KERNEL}]*)?)"
 """A system call and its file, as Go's os.PathError and os.LinkError print them."""
 _ASKED = rf"(?:(?:Get|Head|Post|Put|HEAD|GET) {_URL}|failed to do request)"
 _DIALED = rf"dial tcp(?: (?:{_ADDRESS}|\S+))?(?: ->{_ADDRESS})?"
@@ -256,7 +264,9 @@ _READS = rf"(?:failed to copy|httpReadSeeker|happened during read|failed to read
 _NO_LAYER = r"(?:archive/tar: )?invalid tar header|gzip: invalid (?:header|checksum)|flate: corrupt input before offset \d{1,20}"
 _FORMS = (
     # The node's own store and disk. Each names a call and a file of the node.
+    _whole(PullCause.MOUNTS_FULL, rf"(?:error )?(?:creating overlay mount|failed to mount|mount)(?: [^:]*)?: {_ERRNO[PullCause.DISK_FULL]}"),
     *(_whole(cause, rf"{_CALL}: {words}") for cause, words in _ERRNO.items()),
+    _whole(PullCause.NODE_LIMIT, r"[^:]{1,300}: too many open files(?: in system)?", rf"fork/exec {_PATH}: resource temporarily unavailable"),
     _whole(
         PullCause.SNAPSHOTS,
         rf"(?:parent )?snapshot (?:{_DIGEST}|{_QUOTED}|\S+) does not exist(?:: not found)?",
@@ -347,6 +357,7 @@ _FORMS = (
     _whole(PullCause.RATE, r"429 Too Many Requests", r"StatusCode 429", r"(?:.* )?toomanyrequests", r"(?:.* )?too many requests"),
     _whole(PullCause.FORBIDDEN, rf"(?:unexpected status from [A-Z]+ request to {_URL}|unexpected status(?: code)?(?: {_URL})?|.*status(?: code)?(?: {_QUOTED})?): 403 Forbidden", r"403 Forbidden", r"StatusCode 403"),
     _whole(PullCause.SERVER, r"StatusCode 5\d\d", r"5\d\d [A-Z][\w ]+", r"received unexpected HTTP status 5\d\d .*"),
+    _whole(PullCause.REFUSED, rf"unexpected status(?: code| from [A-Z]+ request to)? {_URL}: 4(?!07)\d\d [A-Z][\w ]+"),
     # The way to it. ``proxyconnect`` is the way to a proxy: its forms come first.
     _whole(
         PullCause.PROXY,
@@ -366,8 +377,9 @@ _FORMS = (
     ),
     _whole(
         PullCause.UNREACHABLE,
-        rf"{_DIALED}: (?:connect: )?(?:connection refused|no route to host|network is unreachable|connection timed out|host is down|i/o timeout|operation was canceled)",
+        rf"{_DIALED}: (?:connect: )?(?:connection refused|no route to host|network is unreachable|connection timed out|host is down|i/o timeout|operation was canceled|cannot assign requested address)",
     ),
+    _whole(PullCause.SOCKET, rf"{_ASKED}: dial unix {_PATH}: connect: (?:connection refused|no such file or directory|permission denied)"),
     _whole(
         PullCause.SLOW_ANSWER,
         r"net/http: TLS handshake timeout", r"net/http: timeout awaiting response headers",
@@ -406,7 +418,7 @@ _FORMS = (
     _Form(PullCause.OWN_LIMIT, re.compile(r"^context deadline exceeded$"), Confidence.LIKELY),
     _whole(PullCause.CANCELLED, r"context canceled", r"net/http: request canceled", r"operation was canceled"),
     # A known end in an unknown form.
-    *(_part(cause, words) for cause, words in _ERRNO.items()),
+    *(_Form(cause, re.compile(rf"(?:^|(?<!{_KERNEL}): )[^:{_KERNEL}]*\b{words}$"), Confidence.LIKELY) for cause, words in _ERRNO.items()),
     _part(PullCause.SNAPSHOTS, r"snapshot \S+ does not exist(?:: not found)?"),
     _part(PullCause.NO_NAME, r"no such host"),
     _part(PullCause.WEB_PAGE, r"StatusCode 30[1-8]", r"missing or empty Content-Type header"),
@@ -422,7 +434,7 @@ _FORMS = (
 
 
 _NAMED = re.compile(
-    r"(?:lookup|pulling from host|pinging container registry|pinging docker registry) ([\w.-]{1,253}(?::\d{1,5})?)(?: .*)?|"
+    r"(?:lookup|pulling from host|pinging container registry|pinging docker registry) ([\w.-]{1,253}(?::\d{1,5})?|\[[0-9a-f:.]{2,45}\]:\d{1,5})(?: .*)?|"
     r"(?:[Ee]rror )?reading manifest \S{1,300} in ([\w.-]{1,253}(?::\d{1,5})?)/.*"
 )
 
@@ -433,12 +445,11 @@ def _host(tokens: list[tuple[str, str]], links: list[str]) -> str:
     match = re.match(r"https?://([^/?#]+)", urls[-1]) if urls else None
     if match:
         return match[1].lower()
-    named = [found[1] or found[2] for link in links if (found := _NAMED.fullmatch(link))]
+    named = [found[1] or found[2] for link in _printed(links, tokens) if (found := _NAMED.fullmatch(link))]
     return named[-1].lower() if named else ""
 
 
-def _words(links: list[str], tokens: list[tuple[str, str]]) -> str:
-    """The last link as it was printed."""
-    before = sum(map(_MARKS.count, "".join(links[:-1])))
-    here = iter(text for _, text in tokens[before:])
-    return "".join(next(here) if letter in _MARKS else letter for letter in links[-1])[:200]
+def _printed(links: list[str], tokens: list[tuple[str, str]]) -> list[str]:
+    """The links as they were printed."""
+    texts = iter(text for _, text in tokens)
+    return ["".join(next(texts, "") if letter in _MARKS else letter for letter in link) for link in links]

@@ -302,6 +302,10 @@ _FETCH_MORE = {
     PullCause.FORBIDDEN: "whether these pods have an imagePullSecret, and the answer to `curl -I` of the registry's /v2/ from the node: without credentials, 403 is about the address",
     PullCause.NO_IMAGE_OR_ACCESS: "whether the repository exists, and which imagePullSecret these pods have: the registry gives one answer for both",
     PullCause.DISK_FULL: "which of both is used up, and of which file system: `df -h; df -i` on the node",
+    PullCause.MOUNTS_FULL: "`df -h; df -i` on the node, and the number of its mounts beside the limit: `wc -l /proc/mounts; sysctl fs.mount-max`",
+    PullCause.REFUSED: "whether that host is a mirror or a proxy, and its log: hosts.toml, registries.conf, the proxy of the runtime's unit",
+    PullCause.NODE_LIMIT: "the limits of the runtime's unit and the files that it has open: `systemctl show -p LimitNOFILE,TasksMax UNIT`, `ls /proc/PID/fd | wc -l`",
+    PullCause.SOCKET: "the program of that socket on the node, and what names it: hosts.toml, the proxy of the runtime's unit",
     PullCause.UNPACK: "a pull of the same digest on another node: if it succeeds, this node's copy is damaged; if not, the image itself is",
     PullCause.OWN_LIMIT: "the runtime's log of that pull, and its version",
     PullCause.CERTIFICATE_TIME: "`date -u` on the node, and the dates of the registry's certificate",
@@ -480,7 +484,8 @@ class _Judged:
 def _judged(read: PullError, failed: _Failed) -> _Judged:
     image, fetch = failed.image, _FETCH_MORE.get(read.cause, "") if read.cause else ""
     if read.cause and read.confidence is Confidence.CERTAIN:
-        return _Judged(f"{read.cause}{_asked(read.host, image)}.", Confidence.CERTAIN, fetch)
+        answer = f": `{read.words}`" if read.cause is PullCause.REFUSED else ""
+        return _Judged(f"{read.cause}{_asked(read.host, image)}{answer}.", Confidence.CERTAIN, fetch)
     if read.cause:
         cause = f"{read.cause}{_asked(read.host, image)}, by its last words: `{read.words}`."
         return _Judged(

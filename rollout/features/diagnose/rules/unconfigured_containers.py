@@ -1,4 +1,4 @@
-"""Containers that cannot be configured, created or started, as one finding for all pods with the same error."""
+"""Containers and sandboxes that cannot be configured, created or started, as one finding for all pods with the same error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rollout.core.text.terminal import counted, printable
 from rollout.features.diagnose.rules.container_config import REASON
-from rollout.features.diagnose.rules.container_errors import cause_of
+from rollout.features.diagnose.rules.container_errors import SANDBOX, cause_of
 from rollout.features.diagnose.rules.facts import AGES, Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import Confidence, Finding, nodes_of, proof, since
 from rollout.features.diagnose.rules.repeated import LAST_ONLY, OFTEN, apart_by, how_often, lasted, until_text
@@ -17,25 +17,44 @@ SHOWN = 3
 
 
 def config_findings(facts: Facts) -> Iterator[Finding]:
-    """One for all pods of a namespace with the same error. An error that a later try does not have counts for nothing."""
+    """One for all pods of a namespace with the same error; for sandboxes of all namespaces, because they are not theirs.
+
+    An error that a later try does not have counts for nothing.
+    """
     made: dict[tuple[str, str, str, bool], list[Fact]] = defaultdict(list)
     in_pod: dict[tuple[str, str, bool], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.RAN, Kind.STARTED):
         if fact.at is not None:
             made[fact.clock, fact["pod"], fact["container"], fact.kind is Kind.RAN].append(fact)
             in_pod[fact.clock, fact["pod"], fact.kind is Kind.RAN].append(fact)
-    tries: dict[tuple[str, str, str, bool], list[Fact]] = defaultdict(list)
+    tries: dict[tuple[str, str, str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.UNCONFIGURED):
-        # A container that is not started has been created: only its start shows that a try succeeded.
-        tries[fact.clock, fact["pod"], fact["container"], fact["reason"] == REASON].append(fact)
+        tries[fact.clock, fact["pod"], fact["container"], _id(fact)].append(fact)
     groups: dict[tuple[str, str, str, str], list[_Pod]] = defaultdict(list)
     for key, lines in tries.items():
-        clock, name, container, config = key
-        pod = _Pod(lines, made[key] or made[clock, name, "", config], () if container else in_pod[clock, name, config])
+        clock, name, container, id_ = key
+        # A container that is not started has been created: only its start shows that a try succeeded.
+        config, sandbox = id_ == "container-config-error", id_ == "sandbox-not-created"
+        own = made[clock, name, container, config] or made[clock, name, "", config]
+        any_ = () if container else in_pod[clock, name, config]
+        # Any container of the pod that was made or started has its sandbox.
+        pod = (
+            _Pod(lines, sorted((*in_pod[clock, name, True], *any_), key=_at), ()) if sandbox else _Pod(lines, own, any_)
+        )
         if pod.counts:
-            groups[clock, name.partition("/")[0], container, _told(lines[-1])].append(pod)
+            groups[clock, "" if sandbox else name.partition("/")[0], container, f"{id_} {_told(lines[-1])}"].append(pod)
     for pods in groups.values():
         yield _finding([pod for pod in pods if pod.end is None] or pods)
+
+
+def _at(fact: Fact) -> float:
+    return fact.at or 0.0
+
+
+def _id(fact: Fact) -> str:
+    return {REASON: "container-config-error", SANDBOX: "sandbox-not-created"}.get(
+        fact["reason"], "container-create-error"
+    )
 
 
 class _Pod:
@@ -71,9 +90,11 @@ def _finding(pods: Sequence[_Pod]) -> Finding:
     last, names = lines[-1], sorted({line["pod"] for line in lines})
     more = f" and {counted(len(names) - SHOWN, 'more pod')}" if len(names) > SHOWN else ""
     of = f" Of pod {', '.join(names[:SHOWN])}{more}." if any(names) else ""
-    container = f"container {last['container']}" if last["container"] else "a container"
+    what = f"container {last['container']}" if last["container"] else "a container"
     cannot = "cannot be created" if last["reason"] == REASON else "is not created or not started"
-    cause = f"{container} {cannot}: {_told(last)}.{of}{how_often(lines)}"
+    if last["reason"] == SANDBOX:
+        what, cannot = "a pod's sandbox", "is not created, so no container of the pod starts"
+    cause = f"{what} {cannot}: {_told(last)}.{of}{how_often(lines)}"
     ends = [pod.end for pod in pods if pod.end is not None]
     if ends:
         cause = until_text(ends[-1], cause)
@@ -86,7 +107,7 @@ def _finding(pods: Sequence[_Pod]) -> Finding:
         fetch = f"{_WHICH.format(of=perhaps['container'], pod=perhaps['pod'])}; {fetch}"
     sure = Confidence.CERTAIN if known is not None and not by_status and perhaps is None else Confidence.LIKELY
     return Finding(
-        "container-config-error" if last["reason"] == REASON else "container-create-error",
+        _id(last),
         sure,
         nodes_of(lines),
         since(lines),

@@ -42,6 +42,11 @@ def sandbox() -> str:
     return f'"Error syncing pod, skipping" err={json.dumps(told)} pod="shop/api-0" podUID=9f3c'
 
 
+def no_sandbox() -> str:
+    """A message of kuberuntime_manager.go about a sandbox that is not made."""
+    return f'"CreatePodSandbox for pod failed" err={json.dumps(CNI.replace("destroy", "setup").replace("(delete)", "(add)"))} pod="shop/api-0"'
+
+
 def terminating(later: str) -> str:
     """A pod that was to be gone at 09:00:30, and another one with this time."""
     deleted = {
@@ -118,6 +123,10 @@ LOGS: dict[str, tuple[str, str]] = {
     "runtime-down": (
         lines(klog(0, '"Skipping pod synchronization" err="[container runtime is down, PLEG is not healthy: pleg has yet to be successful]"', "E")),
         lines(klog(0, f'"Skipping pod synchronization" err="{YET}"', "E")),
+    ),
+    "sandbox-not-created": (
+        lines(*(klog(at, no_sandbox(), "E") for at in (0, 300))),
+        lines(*(klog(at, no_sandbox(), "E") for at in (0, 10))),
     ),
     "sandbox-not-stopped": (
         lines(*(klog(at, sandbox(), "E") for at in (0, 300))),

@@ -20,6 +20,14 @@ DD = "rpc error: code = Unknown desc = Error response from daemon: "
 X = "rpc error: code = Unknown desc = "
 
 FORMS = (
+    (PullCause.MOUNTS_FULL, f'{U}failed to extract layer {D}: failed to mount /var/lib/containerd/tmpmounts/containerd-mount1: no space left on device: unknown'),
+    (PullCause.MOUNTS_FULL, f'{X}error creating overlay mount to /var/lib/containers/storage/overlay/a/merged: no space left on device'),
+    (PullCause.NODE_LIMIT, f'{R}failed to do request: Head "https://reg.example.net/v2/x": dial tcp 192.0.2.1:443: socket: too many open files'),
+    (PullCause.NODE_LIMIT, f'{U}failed to extract layer {D}: open /var/lib/containerd/x: too many open files'),
+    (PullCause.SOCKET, f'{R}failed to do request: Head "http://mirror/v2/x": dial unix /run/mirror.sock: connect: no such file or directory'),
+    (PullCause.REFUSED, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status code https://mirror.example.com/v2/x/blobs/{D}?ns=docker.io: 400 Bad Request'),
+    (PullCause.REFUSED, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status from GET request to https://mirror.example.com/v2/x/blobs/{D}: 416 Requested Range Not Satisfiable'),
+    (PullCause.UNREACHABLE, f'{R}failed to do request: Head "https://reg.example.net/v2/x": dial tcp [2001:db8::1]:443: connect: cannot assign requested address'),
     (PullCause.DISK_FULL, f'{U}failed to extract layer {D}: write /var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/12/fs/usr/lib/a.so: no space left on device: unknown'),
     (PullCause.DISK_FULL, f'{U}failed to extract layer (application/vnd.oci.image.layer.v1.tar+gzip {D}) to overlayfs as "extract-1-x {D}": write /var/lib/containerd/x: no space left on device'),
     (PullCause.DISK_FULL, f'{U}failed to copy: failed to copy: write /var/lib/containerd/io.containerd.content.v1.content/ingest/ab/data: no space left on device'),
@@ -232,6 +240,7 @@ UNKNOWN = (
     f"{X}processing tar file(: exit status 1",
     f"{X}unpacking failed (error: exit status 1; output: )",
     f"{X}StatusCode: 4033, x",
+    f"{X}mkdir /sys/fs/cgroup/a: input/output error",
 )
 """Forms that more than one thing can produce, or that nobody has explained."""
 
@@ -253,6 +262,11 @@ HOSTS = (
     ),
     (f"{X}reading manifest 1 in quay.io/x/y: manifest unknown", "quay.io"),
     (f'{R}failed to do request: Head "https://mirror.example.com:81/v2/x?ns=docker.io": EOF', "mirror.example.com:81"),
+    (
+        f"{R}pulling from host 127.0.0.1:65001 failed with status code [manifests 1]: 500 Internal Server Error",
+        "127.0.0.1:65001",
+    ),
+    (f"{R}pulling from host [::1]:5000 failed with status code [manifests 1]: 500 Internal Server Error", "[::1]:5000"),
     (f"{X}something else", ""),
 )
 
