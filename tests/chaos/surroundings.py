@@ -104,6 +104,7 @@ class Bastion(Fault):
         self.site.ssh_config = None
         if self._bastion:
             self._bastion.stop()
+        self.site.plan()  # the way of the runs that follow
 
 
 def _children(pid: int) -> list[int]:
