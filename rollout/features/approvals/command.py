@@ -29,7 +29,7 @@ from rollout.features.approvals.asking import Approvals, rules_for
 from rollout.features.approvals.client.files import keep_signature
 from rollout.features.approvals.client.signatures import SshSignatures
 from rollout.features.approvals.client.waiting import missing_approvals
-from rollout.features.approvals.rules import LONGEST, ApprovalRule, kept, moment, statement
+from rollout.features.approvals.rules import LONGEST, ApprovalRule, Examined, kept, moment, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -
     file = os.path.expanduser(key)  # noqa: PTH111 - `~` of an unknown user stays as written
     signature = kept(not_after, SshSignatures().sign(file, text))
     approval = _mine(approvals, plan, rules, signature)
-    path = keep_signature(plan_file, approval)
+    path = keep_signature(plan_file, approval, lambda text: _good(approvals, plan, rules, text) is not None)
     problems = missing_approvals(session.files(), plan, rules, plan_file, ())
     missing = tuple(str(problem) for problem in problems)
     if session.output == "json":
@@ -96,15 +96,25 @@ def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -
         )
         return 0
     say(f"approved by {printable(approval.person, 100)} until {not_after}: {printable(str(path), LONGEST_PATH)}")
-    say("\n".join(missing) or f"it has every approval: rollout apply {shlex.quote(str(plan_file))}")
+    others = " for a person that did not sign it" if any(rule.besides_applier for rule in rules) else ""
+    say("\n".join(missing) or f"it has every approval{others}: rollout apply {shlex.quote(str(plan_file))}")
     return 0
+
+
+def _examined(approvals: Approvals, plan: Plan, rules: tuple[ApprovalRule, ...], signature: str) -> list[Examined]:
+    return [approvals.examined(rule, plan, "your key", signature, time.time()) for rule in rules]
+
+
+def _good(approvals: Approvals, plan: Plan, rules: tuple[ApprovalRule, ...], signature: str) -> Approval | None:
+    found = _examined(approvals, plan, rules, signature)
+    return next((each.approval for each in found if each.approval is not None), None)
 
 
 def _mine(approvals: Approvals, plan: Plan, rules: tuple[ApprovalRule, ...], signature: str) -> Approval:
     """Refuse a signature that no rule accepts, before it is written."""
-    found = [approvals.examined(rule, plan, "your key", signature, time.time()) for rule in rules]
-    good = next((each.approval for each in found if each.approval is not None), None)
+    good = _good(approvals, plan, rules, signature)
     if good is None:
+        found = _examined(approvals, plan, rules, signature)
         raise UsageError(
             found[0].reference, f"nothing was written: {found[0].message}", hint="use a key of the allowed signers"
         )

@@ -74,6 +74,8 @@ def _pod(file: str) -> LeavingPod:
         raise _problem(file, "it has no `spec`")
     template = root["spec"].get("template")
     pod: Mapping[str, Any] = template if isinstance(template, Mapping) else root
+    if not pod["spec"].get("containers") if isinstance(pod.get("spec"), Mapping) else True:
+        raise _problem(file, "it is no pod and no workload: neither `spec` nor `spec.template.spec` has containers")
     meta: dict[str, Any] = {"uid": "-", "namespace": "default", "name": Path(file).stem}
     for part in (root, pod):
         given = part.get("metadata")

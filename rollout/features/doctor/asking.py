@@ -54,6 +54,8 @@ _TROUBLES = (
     (re.compile(r"no-channel"), DoctorCheck.SHELL),
 )
 """The check that failed, and that those before it passed. Any other trouble shows no more than that there is no connection."""
+_ROOT = re.compile(r"no-(sudo|doas)|(sudo|doas)-.*")
+"""The user does not become root. Any other error of the reading does not show whether it does."""
 _DISK = frozenset({"no-room", "state-not-persistent"})
 _SYSTEMD = frozenset({"systemd-too-old", "systemd-not-answering"})
 
@@ -155,7 +157,8 @@ def _read(visit: Visit, target: Target, way: Way) -> Iterator[DoctorResult]:
     command = agent_call.snapshot(visit.access.program, unit=UNIT, sudo=sudo, deadline=READ_SECONDS)
     read = run_snapshot(visit.nodes, target, command, visit.keep)
     if isinstance(read, Unread):
-        yield DoctorResult(target.name, DoctorCheck.SUDO, Verdict.FAIL, read.message, read.reference)
+        verdict = Verdict.FAIL if _ROOT.fullmatch(read.reference) else Verdict.UNKNOWN
+        yield DoctorResult(target.name, DoctorCheck.SUDO, verdict, read.message, read.reference)
         return
     by = "" if target.become is Become.SUDO else f" through {target.become}"
     how = f"user {way.user} becomes root{by}" if sudo else f"not needed: user {way.user}"

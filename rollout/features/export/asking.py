@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rollout.app.following import has_acted
 from rollout.app.node_histories import plans_in_force
 from rollout.app.ports import PastRuns
 from rollout.core.model.plan import Plan
@@ -10,12 +11,13 @@ from rollout.errors import UsageError
 
 
 def in_force_of(journal: PastRuns, plan: Plan) -> tuple[str, ...]:
-    """The nodes to which a plan still applies: all, if no run of this journal has begun it; else those where its change is in force.
+    """The nodes to which a plan still applies: all, if no run of this journal has begun it, or each ended before it touched a node; else those where its change is in force.
 
     ``UsageError`` ``plan-not-in-force``: it is in force on none.
     """
     digest = plan_codec.digest(plan)
-    runs = tuple(each.run for each in journal.runs(plan.cluster) if plan_codec.digest_in(each.plan) == digest)
+    began = (each.run for each in journal.runs(plan.cluster) if plan_codec.digest_in(each.plan) == digest)
+    runs = tuple(run for run in began if journal.summary(run) is None or has_acted(journal, run))
     if not runs:
         return tuple(plan.nodes)
     there = (

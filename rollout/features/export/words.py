@@ -26,8 +26,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
-import yaml
-
 from rollout.core.model.conditions import of_kind
 from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
@@ -35,7 +33,7 @@ from rollout.core.text import diff, nodesets
 from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.terminal import counted, printable
 from rollout.features.export.rules.plan_texts import MOST_TEXTS, ExportedText, FormatTexts, NewNodesRule, NoPlace
-from rollout.features.export.rules.settings import NewNodeSettings, settings_in_force
+from rollout.features.export.rules.settings import NewNodeSettings, settings_in_force, yaml_of
 from rollout.kubelet import fields as kubelet_fields
 from rollout.kubelet import values
 from rollout.kubelet.configuration import schema
@@ -100,7 +98,7 @@ def ignition(wanted: NewNodeSettings, place: ExportPlace) -> Expressed:
 
 
 def _drop_in_text(wanted: NewNodeSettings) -> str:
-    return _dump({**_TYPE, **wanted.fields})
+    return yaml_of({**_TYPE, **wanted.fields})
 
 
 def _drop_in_hints(place: ExportPlace) -> tuple[str, ...]:
@@ -528,7 +526,7 @@ def _exported(form: Format, wanted: NewNodeSettings, place: ExportPlace, *, alon
     secret = tuple(flag for flag in wanted.flags if diff.redacted(flag) != flag)
     shown = NewNodeSettings(wanted.fields, tuple(flag for flag in wanted.flags if flag not in secret))
     made = form.express(shown, place)
-    text = json.dumps(made.body, indent=2) + "\n" if not form.comments else _dump(made.body)
+    text = json.dumps(made.body, indent=2) + "\n" if not form.comments else yaml_of(made.body)
     differ = () if alone else ("These sets differ: give each to the machines of its nodes only.",)
     no_place = (
         *made.no_place,
@@ -580,9 +578,3 @@ def _pairs(value: Mapping[str, Value], sign: str) -> str:
 
 def _comma(value: Value) -> Value:
     return ",".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _dump(document: Mapping[str, Value]) -> str:
-    return str(
-        yaml.safe_dump(dict(document), default_flow_style=False, allow_unicode=True, sort_keys=False, width=1000)
-    )

@@ -127,7 +127,7 @@ def _acted(call: LatePorts, operator: LateOperator, watcher: LateWatcher, measur
         if rolls_back:
             code = _rolled_back(call, operator, watcher) or HARM
         else:
-            watcher.end(f"late harm; a notice was sent: {measured.harm}")
+            watcher.end(f"late harm: {measured.harm}")
     elif measured.changed and measured.verdict is Verdict.UNKNOWN:
         _tell(call, watcher, late_unknown(state, measured.evidence))
     state = replay(journal, watcher.run)
@@ -156,7 +156,10 @@ def _rolled_back(call: LatePorts, operator: LateOperator, watcher: LateWatcher) 
         operator.tell(passed_lines(call, inventory, watcher.plan))
         if order.nodes or order.config_map:
             code = operator.result(revert_by_journal(call, journal, source, order, inventory, chosen, since, nodes))
-    watcher.end(f"late harm; run {order.run} rolled it back and ended with exit code {code}")
+            ended = f"its rollback, run {order.run}, ended with exit code {code}"
+        else:
+            ended = "no run rolled it back: no node is left to be reverted"
+    watcher.end(f"late harm; {ended}")
     return code
 
 
@@ -313,7 +316,7 @@ class LateWatcher:
         """The wave gates of each wave. All its nodes are changed, so it is compared with itself before the change."""
         for wave, ordered in enumerate(state.order.waves):
             touched = tuple(name for name in ordered.nodes if state.nodes[name].state is NodeState.CONFIRMED)
-            if not touched or not state.order.wave_gates:
+            if not touched or not any(gate.scope is GateScope.WAVE for gate in self.wave_gates.plan.gates):
                 continue
             judged = self.wave_gates.judge(JudgeWave(wave, state.baselines.get(wave, ""), touched))
             evidence = judged.evidence or "its gates pass"

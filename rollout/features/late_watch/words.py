@@ -8,7 +8,7 @@ from rollout.core.run.state import RunState
 
 def late_harm(state: RunState, said: str, *, rolls_back: bool) -> Notice:
     """Its gates fail after its end."""
-    what = "does harm after its end, and is rolled back" if rolls_back else "does harm after its end"
+    what = "does harm after its end, and is to be rolled back" if rolls_back else "does harm after its end"
     return notice_of(NoticeKind.LATE_HARM, state, what, said, f"rollout rollback {state.order.run}")
 
 

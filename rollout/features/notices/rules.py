@@ -13,6 +13,9 @@ from rollout.core.run.events import Event, Resumed
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
 from rollout.core.text.terminal import counted
 
+_LEFT = frozenset({NodeState.SKIPPED, NodeState.REFUSED, NodeState.UNREACHABLE})
+"""Nodes that the opening of a run leaves as they are."""
+
 
 def notices_of(event: Event, before: RunState, after: RunState) -> Iterator[Notice]:
     """What an event is worth to people; mostly nothing."""
@@ -21,10 +24,9 @@ def notices_of(event: Event, before: RunState, after: RunState) -> Iterator[Noti
         yield notice_of(NoticeKind.STARTED, after, "resumed", "a new controller took the run over")
     elif before.phase is Phase.OPENING and after.phase in (Phase.RUNNING, Phase.HALTING) and after.halt is None:
         verb = "reverts" if after.order.goal is Goal.REVERT else "changes"
+        nodes = sum(record.state not in _LEFT for record in after.nodes.values())
         waves = counted(len(after.order.waves), "wave")
-        yield notice_of(
-            NoticeKind.STARTED, after, "started", f"it {verb} {counted(len(after.nodes), 'node')} in {waves}"
-        )
+        yield notice_of(NoticeKind.STARTED, after, "started", f"it {verb} {counted(nodes, 'node')} in {waves}")
     if before.reached == 0 < after.reached and has_changed(after, after.order.waves[0]):
         done = f"wave {after.order.waves[0].name} has passed its gates"
         yield notice_of(NoticeKind.CANARY_DONE, after, "canary done", done)

@@ -55,4 +55,4 @@ def _is_told(journal: Journal, cluster: str, holder: Holder, now: float) -> bool
 
 
 def _words(run: str) -> str:
-    return f"a notice was sent: run {run} has no controller"
+    return f"run {run} has no controller"

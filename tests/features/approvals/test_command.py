@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,10 @@ def test_status_names_the_plans_that_wait_for_people(asks: Path, capsys: pytest.
     capsys.readouterr()
     assert run(["status"]) == 0
     assert "waits for you" not in capsys.readouterr().out, "a run has followed the plan"
+    later = time.time() + 60
+    os.utime(PLAN, (later, later))
+    assert run(["status"]) == 0
+    assert "waits for you" not in capsys.readouterr().out, "a copy of the file is newer than the run"
     assert planned(asks, SOME_CHANGE, "--set", "maxPods=60") == 0
     shutil.rmtree("p.plan.json.approvals")
     capsys.readouterr()
@@ -119,6 +125,18 @@ def test_the_same_key_approves_once(asks: Path, capsys: pytest.CaptureFixture[st
     assert approve("alice") == 0
     assert approve("alice") == 2
     assert "[approval-same-signer]" in capsys.readouterr().err
+
+
+def test_an_approval_that_has_expired_is_given_again(asks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert approve("alice") == 0
+    assert (
+        "it has every approval for a person that did not sign it: rollout apply p.plan.json" in capsys.readouterr().out
+    )
+    ((file, text),) = signatures_beside(PLAN).items()
+    Path(file).write_text(text.replace("not after: 2", "not after: 1", 1))
+    assert approve("alice") == 0
+    assert run(["apply", str(PLAN), "--yes"]) == 2
+    assert "approval" not in capsys.readouterr().err
 
 
 def test_where_no_approval_is_asked_for_there_is_nothing_to_approve(

@@ -219,11 +219,33 @@ def test_a_key_that_cannot_sign_is_reported(people: People) -> None:
 def test_signatures_are_kept_beside_the_plan_once_for_each_key(tmp_path: Path) -> None:
     plan, approval = tmp_path / "p.plan.json", Approval("alice@x", "SHA256:ab/cd+ef", "text\n")
     assert signatures_beside(plan) == {}
-    path = keep_signature(plan, approval)
+    path = keep_signature(plan, approval, _any)
     assert path == tmp_path / "p.plan.json.approvals" / "alice@x-abcdef.sig"
     assert signatures_beside(plan) == {str(path): "text\n"}
     with pytest.raises(InputError, match=r"approved it already \[approval-same-signer\]"):
-        keep_signature(plan, approval)
+        keep_signature(plan, approval, _any)
+
+
+def test_a_file_that_is_no_approval_now_is_no_second_one(tmp_path: Path) -> None:
+    """It has expired, or was written in part."""
+    plan, approval = tmp_path / "p.plan.json", Approval("alice@x", "SHA256:ab/cd+ef", "text\n")
+    path = keep_signature(plan, approval, _any)
+    path.write_text("")
+    assert keep_signature(plan, approval, bool) == path
+    assert signatures_beside(plan) == {str(path): "text\n"}
+    path.unlink()
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="approval-file"):
+        keep_signature(plan, approval, _any)
+    folder_of(plan).joinpath("x").write_text("")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InputError, match="approval-file"):
+        keep_signature(plan, approval, _any)
+
+
+def _any(_text: str) -> bool:
+    return True
 
 
 @pytest.mark.parametrize("what", ["link", "folder", "large", "many"])

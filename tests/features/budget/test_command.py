@@ -112,3 +112,20 @@ def test_a_pod_of_a_cluster_needs_a_kubeconfig_and_a_name(capsys: pytest.Capture
     assert "[no-kubeconfig" in capsys.readouterr().err
     assert run(["diagnose", "pod", "pod.yaml", "--cluster", "rno"]) == 2
     assert "[bad-pod-name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "kind: CronJob\nspec: {jobTemplate: {spec: {template: {spec: {terminationGracePeriodSeconds: 600, containers: [{name: a}]}}}}}\n",
+        "kind: Service\nspec: {ports: []}\n",
+        "kind: Deployment\nspec: {template: {spec: {}}}\n",
+        "kind: Deployment\nspec: {template: {metadata: {name: a}}}\n",
+    ],
+)
+def test_what_has_no_containers_is_no_pod_with_the_default_time(
+    document: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("other.yaml").write_text(document)
+    assert run(["diagnose", "pod", "other.yaml"]) == 2
+    assert "[bad-pod]" in capsys.readouterr().err

@@ -140,12 +140,20 @@ def test_a_clock_may_differ_by_some_seconds(off: int, verdict: Verdict) -> None:
     assert checks(Doors(shell=told))[DoctorCheck.CLOCK].verdict is verdict
 
 
-@pytest.mark.parametrize("reference", ["no-sudo", "sudo-needs-tty", "sudo-password-wrong", "sudo-not-allowed"])
+@pytest.mark.parametrize(
+    "reference", ["no-sudo", "sudo-needs-tty", "sudo-password-wrong", "sudo-not-allowed", "doas-not-allowed"]
+)
 def test_a_refused_sudo_fails_after_a_login_that_passed(reference: str) -> None:
     found = checks(Doors(agent=refused(reference)))
-    assert found[DoctorCheck.SUDO].reference == reference
+    assert (found[DoctorCheck.SUDO].verdict, found[DoctorCheck.SUDO].reference) == (Verdict.FAIL, reference)
     assert found[DoctorCheck.CLOCK].verdict is Verdict.PASS
     assert found[DoctorCheck.KUBELET].reference == NOT_REACHED
+
+
+@pytest.mark.parametrize("reference", ["deadline", "connection-lost", "shell-not-supported"])
+def test_a_reading_that_failed_does_not_show_that_sudo_refuses(reference: str) -> None:
+    found = checks(Doors(agent=refused(reference)))
+    assert (found[DoctorCheck.SUDO].verdict, found[DoctorCheck.SUDO].reference) == (Verdict.UNKNOWN, reference)
 
 
 def test_a_node_as_its_installer_left_it_passes() -> None:

@@ -80,6 +80,17 @@ def test_a_server_with_each_cordoned_node_is_believed() -> None:
     assert by(Listed(n1="", n2="r2")).lifted == Lifted()
 
 
+def test_a_cordon_that_is_of_others_by_now_was_not_lifted() -> None:
+    class Taken(Listed):
+        def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
+            super().uncordon(node, run, counter, timeout)
+            return {"n1": Cordon.ANOTHER_RUN, "n2": Cordon.OTHERS}.get(node, Cordon.NONE)
+
+    found = by(Taken(n1="r1", n2="r1", n3="r1"))
+    assert (found.lifted.nodes, found.all_lifted) == (("n3",), True)
+    assert found.lifted.without(RUN) == RUN, "the run has no cordon left"
+
+
 def test_lifted_cordons_are_the_runs_last_event_with_operator_and_reason(tmp_path: Path) -> None:
     journal = SqlJournal(tmp_path)
     end = Site(journal).apply()

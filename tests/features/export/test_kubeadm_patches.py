@@ -10,6 +10,7 @@ from rollout.app.plan import build_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
 from rollout.features.export.rules.settings import KubeadmPatch, kubeadm_document, kubeadm_lines, patches_in_force
+from rollout.kubelet.configuration.yaml_document import read
 from tests.documents import as_printed
 from tests.kubelet.nodes import CONFIG_TEXT, POLICY, fleet, inventory, kubeadm, plain, settings
 
@@ -93,3 +94,33 @@ def test_kubeadm_needs_no_patch() -> None:
     assert list(kubeadm_lines(kubeadm_patches(replace(plan(maxPods=60), nodes={}, groups=())))) == [
         "# no change edits a file that kubeadm writes: kubeadm needs no patch"
     ]
+
+
+WORDS = (
+    "1e9",
+    "5E3",
+    "0o17",
+    "08",
+    "0777",
+    "y",
+    "N",
+    "on",
+    "+.5",
+    "1:30",
+    "2026-11-29",
+    "é",
+    "# no",
+    "a: b",
+    "'",
+    '"',
+    "two\nlines\n",
+    "a\u0085b",
+)
+
+
+def test_a_text_stays_a_text_for_a_kubelet() -> None:
+    """A kubelet reads ``1e9``, ``08`` and ``y`` as a number or as true, and refuses its file then."""
+    fields: dict[str, Value] = {"systemReserved": {word: word for word in WORDS}, "clusterDNS": [*WORDS]}
+    patch = KubeadmPatch(fields, (), ("n1",))
+    assert {name: read(patch.text.encode()).value[name] for name in fields} == fields  # type: ignore[index,call-overload]
+    assert yaml.safe_load(patch.text)["systemReserved"] == fields["systemReserved"]

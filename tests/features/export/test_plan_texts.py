@@ -20,11 +20,12 @@ from rollout.core.plans.plan_markdown import plan_markdown
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.order import apply_order
-from rollout.core.run.state import Goal
+from rollout.core.run.state import Ending, Goal
 from rollout.errors import InputError, Place, UsageError
 from rollout.features.export.asking import in_force_of
 from rollout.features.export.rules.plan_texts import FORMAT_NAMES, MOST_TEXTS, NewNodesRule
 from rollout.features.export.words import FORMATS
+from tests.app.agents import SILENT
 from tests.app.site import NAMES as SITE
 from tests.app.site import SMALL, Site
 from tests.core.reading.test_playbook_file import BARE, load
@@ -169,3 +170,13 @@ def test_an_export_asks_the_journal_whether_its_plan_is_in_force(
     capsys.readouterr()
     assert exported(tmp_path, file, *words) == 2
     assert "its change is in force on no node" in capsys.readouterr().err
+
+
+def test_a_run_that_ended_before_it_touched_a_node_has_not_begun_the_plan(tmp_path: Path) -> None:
+    journal = SqlJournal(tmp_path)
+    site = Site(journal)
+    for name in SITE:
+        site.nodes.says[name, "status"] = SILENT
+    assert site.apply().ending == Ending.PREFLIGHT
+    assert in_force_of(journal, SMALL) == SITE
+    journal.close()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from rollout.core.model.live import LiveNode
+from rollout.core.text.yaml_source import read_yaml
 from rollout.features.init.asking import drafted, nodes_of_ansible
 from rollout.features.init.rules.guesses import Guessed, from_api, not_known
 from tests.app.test_live_inventories import ZONE, live
@@ -105,3 +107,13 @@ def test_a_rack_that_ansible_reads_as_a_number_is_a_name() -> None:
 @pytest.mark.parametrize("rack", ["row 9", True, 1.5, "", ["r1"]])
 def test_a_variable_whose_values_are_no_names_is_no_rack(rack: object) -> None:
     assert of_ansible(n1="r1", n2=rack).notes[0] == not_known("rack", "no variable or group shows it")
+
+
+@pytest.mark.parametrize("key", ["on", "y", "no", "null", "True", "pool"])
+def test_a_label_of_a_group_may_have_any_word_as_its_name(key: str) -> None:
+    found = from_api([live("n1")])
+    made = replace(found, found=replace(found.found, groups={"g": ("n1",)}), labels={"g": {key: "1"}})
+    root = read_yaml(inventory(made), "f").root
+    assert root is not None
+    read: Any = root.plain()
+    assert list(read["groups"]["g"]["labels"]) == [key]

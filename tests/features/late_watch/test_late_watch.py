@@ -304,3 +304,12 @@ def test_a_watch_outlives_a_journal_that_is_away(journal: SqlJournal) -> None:
     assert 3 <= len(said) <= 5
     assert seen[-1].ended.startswith("its time was over at ")
     assert {found.verdict for found in seen[:-1]} == {PASS}
+
+
+def test_a_wave_whose_gates_cannot_be_late_is_not_said_to_pass(journal: SqlJournal) -> None:
+    world = World(journal)
+    with watching(world.journal, "r1"):
+        watcher = world.watcher()
+        watcher.wave_gates = replace(watcher.wave_gates, plan=replace(world.plan, gates=()))
+        measured = watcher.round()
+    assert (measured.verdict, measured.evidence.partition(":")[0]) == (UNKNOWN, "nothing to measure")

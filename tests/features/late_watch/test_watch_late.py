@@ -112,7 +112,7 @@ def test_harm_is_told_to_people_and_ends_the_watch(tmp_path: Path) -> None:
     call.shows(SICK)
     assert watch_late(call, operator, "r1", 250.0, call.wait) == 3
     assert (call.told, operator.rollbacks) == ([NoticeKind.LATE_HARM], [])
-    assert "late harm; a notice was sent: 1 failure in a row" in call.notes()[-1]
+    assert "late harm: 1 failure in a row" in call.notes()[-1]
 
 
 def test_harm_rolls_the_run_back_if_its_playbook_says_so(tmp_path: Path) -> None:
@@ -121,7 +121,16 @@ def test_harm_rolls_the_run_back_if_its_playbook_says_so(tmp_path: Path) -> None
     assert once(call, operator) == 3
     assert (call.told, call.content(), call.opened) == ([NoticeKind.LATE_HARM], {OLD}, 0)
     assert [found.exit_code for found in operator.rollbacks] == [0]
-    assert call.notes()[-1].endswith("late harm; run r2 rolled it back and ended with exit code 0")
+    assert call.notes()[-1].endswith("late harm; its rollback, run r2, ended with exit code 0")
+
+
+def test_a_rollback_without_a_node_to_revert_is_no_run(tmp_path: Path) -> None:
+    call, operator = LateCall(tmp_path, late=LateWatch(600.0, OnLateHarm.ROLLBACK)), LateOperator()
+    call.shows(SICK)
+    call.listed = replace(call.listed, nodes={})
+    assert once(call, operator) == 3
+    assert operator.rollbacks == []
+    assert call.notes()[-1].endswith("late harm; no run rolled it back: no node is left to be reverted")
 
 
 def test_a_run_without_a_watch_is_refused(tmp_path: Path) -> None:

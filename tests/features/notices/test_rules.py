@@ -42,6 +42,14 @@ def test_a_run_tells_its_start_its_canary_and_its_end() -> None:
     assert found[2].lines == ("3 confirmed; exit code 0", "rollout report r1")
 
 
+def test_a_start_counts_the_nodes_that_it_may_change() -> None:
+    play = Play(make_order({"a": 300}, WAVES))
+    play.cut_off("a-30")
+    found = told(play)
+    play.run(until=lambda s: s.phase == "running")
+    assert found[0].lines[0] == "it changes 299 nodes in 2 waves"
+
+
 def test_a_halt_says_why_and_what_is_reverted() -> None:
     play = Play(make_order({"a": 3}, WAVES, wave_gates=True, on_failure=RevertScope.RUN))
     found = told(play)
@@ -114,5 +122,5 @@ def test_late_harm_is_told_with_the_command_that_undoes_it() -> None:
         "test: run r1 does harm after its end",
         ("2 failures in a row", "rollout rollback r1"),
     )
-    assert "is rolled back" in late_harm(play.state, "", rolls_back=True).title
+    assert "is to be rolled back" in late_harm(play.state, "", rolls_back=True).title
     assert late_unknown(play.state, "away").lines == ("away", "rollout status r1")

@@ -311,8 +311,15 @@ def test_nodes_that_only_the_api_server_lists_are_not_compared_without_its_list(
     assert not comparison().is_partial, "nobody has named an API server"
     fleet.live = (live("other-1"),)
     fleet.lists(*THREE)
-    assert f"{told}the API server lists 1 Node, and none of the inventory's: it may be that of another cluster" in said(
-        fleet
+    assert (
+        f"{told}the API server lists 1 Node, and 0 of 3 nodes of the inventory: it may be that of another cluster"
+        in said(fleet)
+    )
+    assert comparison().is_partial
+    fleet.live = (live("n1"), live("other-1"), live("other-2"))
+    fleet.lists(*THREE)
+    assert f"{told}the API server lists 3 Nodes, and 1 of 3 nodes of the inventory" in said(fleet), (
+        "n1 is a common name"
     )
     assert comparison().is_partial
     assert not comparison("n1").unlisted, "a part of the nodes was asked for"

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from rollout.adapters.files import write_for_all
 from rollout.core.model.approvals import Approval
 from rollout.errors import InputError, Problem
 
@@ -45,21 +48,24 @@ def _text(path: Path) -> str:
         raise _refused(path, exc.strerror or str(exc)) from exc
 
 
-def keep_signature(plan: Path, approval: Approval) -> Path:
-    """Write the signature into a file of its own. ``InputError``: it cannot be written, or there is one of this key."""
+def keep_signature(plan: Path, approval: Approval, is_good: Callable[[str], bool]) -> Path:
+    """Write the signature into a file of its own. ``InputError``: it cannot be written, or a good one of this key is there.
+
+    ``is_good``: whether the text of a file is an approval now. Another one, such as one that has expired, is replaced.
+    """
     who = re.sub(r"[^A-Za-z0-9@._-]", "_", approval.person)[:80]
     key = re.sub(r"[^A-Za-z0-9]", "", approval.key.removeprefix("SHA256:"))[:12]
     path = folder_of(plan) / f"{who}-{key}{SUFFIX}"
     try:
         path.parent.mkdir(exist_ok=True)
-        with path.open("x", encoding="ascii") as file:
-            file.write(approval.signature)
-            file.flush()
-            os.fsync(file.fileno())
-    except FileExistsError:
-        raise InputError((Problem("approval-same-signer", f"{path}: {approval.person} approved it already"),)) from None
     except OSError as exc:
         raise _refused(path, exc.strerror or str(exc)) from exc
+    if os.path.lexists(path) and is_good(_text(path)):
+        raise InputError((Problem("approval-same-signer", f"{path}: {approval.person} approved it already"),))
+    try:
+        write_for_all(path, approval.signature)
+    except InputError as error:
+        raise InputError(tuple(replace(each, reference="approval-file") for each in error.problems)) from error
     return path
 
 

@@ -38,7 +38,7 @@ def missing_approvals(
 
 
 def waiting_plans(folder: Path, files: Files, journal: PastRuns, appliers: Collection[str]) -> tuple[WaitingPlan, ...]:
-    """By the rules in the plans. ``appliers``: login names of the person that would apply them. A run of its cluster that began after a plan was written ends its waiting."""
+    """By the rules in the plans. ``appliers``: login names of the person that would apply them. A run of a plan ends its waiting, and so does a run of its cluster that began after its file was written."""
     began: dict[str, float] = {}
     for header in journal.listed():
         began[header.cluster] = max(header.at, began.get(header.cluster, 0.0))
@@ -49,8 +49,19 @@ def waiting_plans(folder: Path, files: Files, journal: PastRuns, appliers: Colle
             data = path.read_bytes()
             plan = None if NO_RULE in data else plan_codec.decode(data, str(path))
             rules = of_kind(plan.conditions, ApprovalRule) if plan is not None else ()
-            if plan is not None and rules and written[path] > began.get(plan.cluster, 0.0):
+            if (
+                plan is not None
+                and rules
+                and written[path] > began.get(plan.cluster, 0.0)
+                and not _has_run(journal, plan)
+            ):
                 problems = missing_approvals(files, plan, rules, path, appliers)
                 missing = tuple(problem.message for problem in problems)
                 found.append(WaitingPlan(path.name, plan.cluster, plan_codec.digest(plan), missing))
     return tuple(found)
+
+
+def _has_run(journal: PastRuns, plan: Plan) -> bool:
+    """A copy of its file may be newer than its run."""
+    digest = plan_codec.digest(plan)
+    return any(plan_codec.digest_in(each.plan) == digest for each in journal.runs(plan.cluster))

@@ -205,7 +205,7 @@ def lift_cordons(
         except RemoteError as error:
             failed.append((node.name, f"{error.message} [{error.reference}]"))
             continue
-        if whose is not Cordon.OURS:
+        if whose is Cordon.NONE:  # else it is one of others now
             lifted.append(node.name)
     return Lifted(tuple(lifted), tuple(failed))
 

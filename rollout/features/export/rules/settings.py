@@ -19,10 +19,34 @@ from rollout.core.text import diff, nodesets
 from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.terminal import counted, printable
 from rollout.kubelet import fields as kubelet_fields
+from rollout.kubelet.configuration.yaml_words import resolve
 
 # What kubeadm's configuration must contain so that it keeps a plan's change: the fields, once for each distinct set.
 #
 # Flags are not included: they belong in ``nodeRegistration.kubeletExtraArgs``.
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML quotes what it reads as no text itself: not ``1e9``, ``08`` or ``y``, which a kubelet reads as a number or as true."""
+
+    def text(self, value: str) -> yaml.ScalarNode:
+        in_quotes = resolve("", value) != value or not _BREAKS.isdisjoint(value)
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style='"' if in_quotes else None)
+
+
+_BREAKS = frozenset("\x85\u2028\u2029")
+"""Ends of a line in YAML 1.1, and letters in YAML 1.2."""
+
+_Dumper.add_representer(str, _Dumper.text)
+
+
+def yaml_of(document: Mapping[str, Value]) -> str:
+    """YAML that each version of YAML reads as this document."""
+    return str(
+        yaml.dump(
+            dict(document), Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=False, width=1000
+        )
+    )
 
 
 PATCH_FILE = "kubeletconfiguration+merge.yaml"
@@ -43,7 +67,7 @@ class KubeadmPatch:
     @property
     def body(self) -> str:
         """The fields as YAML."""
-        return str(yaml.safe_dump(dict(self.fields), default_flow_style=False, allow_unicode=True, sort_keys=True))
+        return yaml_of(dict(sorted(self.fields.items())))
 
     @property
     def text(self) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from rollout.core.reading.found_nodes import FoundNode
 from rollout.core.text.nodesets import EVERYTHING, fold, is_name
 from rollout.features.init.rules.guesses import Guessed
+from rollout.kubelet.configuration.yaml_words import resolve
 
 _PIECE = 500  # names in one nodeset
 _LONGEST = 4096  # characters of one nodeset
@@ -187,4 +188,5 @@ def _pairs(pairs: Sequence[tuple[str, object]]) -> str:
 
 
 def _key(key: str) -> str:
-    return key if key.isalpha() else json.dumps(key)
+    """``on``, ``no`` or ``null`` as it stands is no text in YAML."""
+    return key if key.isalpha() and resolve("", key) == key else json.dumps(key)

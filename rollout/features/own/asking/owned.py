@@ -18,6 +18,7 @@ from rollout.app.ports import Files, Note, PastRuns, RunHeader
 from rollout.app.reading import fleet_as_read, only
 from rollout.app.verify import VerifiedCluster, verify_nodes
 from rollout.core.model.conditions import of_kind
+from rollout.core.model.fleet_changes import is_their_list
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
@@ -308,9 +309,13 @@ def _every_node_must(runs: Sequence[CountingRun]) -> bool:
 
 
 def _of_another_cluster(inventory: Inventory, live: Collection[str]) -> str:
-    if not inventory.nodes.keys().isdisjoint(live):
+    if is_their_list(inventory.nodes, live):
         return ""
-    return f"the API server lists {counted(len(live), 'Node')}, and none of the inventory's: it may be that of another cluster"
+    there = len(inventory.nodes.keys() & live)
+    return (
+        f"the API server lists {counted(len(live), 'Node')}, and {there:,} of {counted(len(inventory.nodes), 'node')} of the inventory: "
+        "it may be that of another cluster"
+    )
 
 
 def note_comparison(call: CallPorts, comparison: OwnedComparison) -> bool:
