@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from rollout.core.model.fleet_changes import is_their_list
 from rollout.core.model.inventory import NO_RACK, Inventory, Node
 from rollout.core.reading.found_nodes import FoundNode
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.text.nodesets import NodesetError, expand, fold
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import counted, printable
 from rollout.core.text.yaml_source import Entry, Item, read_yaml
 from rollout.errors import InputError, Place, Problem
 from rollout.features.init.rules.guesses import Guessed, some
@@ -47,6 +48,10 @@ def refreshed(text: str, file: str, guessed: Guessed) -> Refreshed:
     went = tuple(name for name in have.nodes if name not in found)
     if not came and not went:
         return Refreshed(text, (), (), tuple(_differences(have, guessed)))
+    if not is_their_list(have.nodes, found):
+        both = len(have.nodes.keys() & found.keys())
+        message = f"the source has {both:,} of {counted(len(have.nodes), 'node')} of {printable(file)}: it may be that of another cluster"
+        raise InputError((Problem("not-refreshed", message, hint=BY_HAND),))
     root = read_yaml(text, file).root
     if root is None:
         raise AssertionError(file)

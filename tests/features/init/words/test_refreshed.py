@@ -67,10 +67,19 @@ def test_groups_go_with_their_last_entry() -> None:
     text = "cluster: c\napiServer: v1.33.0\nnodes:\n  n[1-3]: {}\ngroups:\n  gpu: {nodes: n3}\n"
     made = again(text, node("n1"), node("n2"))
     assert made.text == 'cluster: c\napiServer: v1.33.0\nnodes:\n  "n[1-2]": {}\n'
-    kept = again(f"{text}# the end\nsettings: {{maxPods: 60}}\n", node("n1"), node("n4"), new=["n4"]).text
+    kept = again(f"{text}# the end\nsettings: {{maxPods: 60}}\n", node("n1"), node("n2"), node("n4"), new=["n4"]).text
     assert kept.endswith("# the end\nsettings: {maxPods: 60}\n")
     assert "gpu" not in kept
     assert load_inventory(kept, "c.yaml").nodes["n4"].groups == ("new",)
+
+
+def test_the_nodes_of_another_cluster_replace_none() -> None:
+    """A source that has few of the nodes shows of none that it went."""
+    for nodes in ([node("x1"), node("x2")], [N[0], node("x1")]):
+        with pytest.raises(
+            InputError, match=r"the source has [01] of 6 nodes of c.yaml: it may be that of another cluster"
+        ):
+            again(FOLDED, *nodes)
 
 
 def test_a_node_that_went_leaves_its_lines_racks_and_groups() -> None:
