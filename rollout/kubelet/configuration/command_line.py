@@ -92,6 +92,9 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
     ):
         message = "the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag"
         raise findings.stop("gate-needed", wrapped(findings, doing, message))
+    if flags.values.get("--seccomp-default") and _seccomp_off(gates, findings.minor):
+        message = "the SeccompDefault feature gate must be enabled in order to use the --seccomp-default flag"
+        raise findings.stop("gate-needed", wrapped(findings, doing, message))
     message = mistake(flags.values.get("--node-labels") or {}, findings.minor)
     if message:
         raise findings.stop("bad-label", wrapped(findings, doing, message))
@@ -100,6 +103,12 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
         text = f"the API server refuses a Node with the name `{name}`: the kubelet starts, and is never registered"
         findings.doubt("bad-node-name", text, "")
     return flags
+
+
+def _seccomp_off(gates: Mapping[str, bool], minor: int) -> bool:
+    """Only gates among the flags count: no file is read yet."""
+    name = "SeccompDefault"
+    return name in feature_gates.known_gates(minor) and not feature_gates.enabled(name, gates, minor)
 
 
 def read_again(sources: Sources, first: Flags, findings: Findings) -> Flags:

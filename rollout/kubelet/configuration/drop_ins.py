@@ -61,8 +61,7 @@ def patch_of(file: File, minor: int) -> Object:
         raise LoadError("duplicate-key", message, twice.path)
     if minor >= VERSIONED_SINCE and (meta.api_version, meta.kind) != (API_VERSION, KIND):
         given = f"{meta.api_version or '/'}, Kind={meta.kind}"
-        message = f"unknown apiVersion/kind: {given}" if meta.api_version else "no apiVersion/kind"
-        raise LoadError("unknown-kind", message)
+        raise LoadError("unknown-kind", f"unknown apiVersion/kind: {given}")
     return {name: value for name, value in read.value.items() if name.casefold() not in {"kind", "apiversion"}}
 
 

@@ -270,9 +270,11 @@ def _answer_in_time(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def _runtime(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    runtime = flags.text("--container-runtime")
-    if runtime not in {"", "docker", "remote"}:
-        yield Complaint("", f"unsupported CRI runtime: {quoted(runtime)}")
+    runtime = flags.values.get("--container-runtime", "remote")
+    only_remote = checked.minor >= _REMOTE_ONLY_SINCE
+    if runtime != "remote" and (only_remote or runtime != "docker"):
+        rest = ', only "remote" is currently supported' if only_remote else ""
+        yield Complaint("", f"unsupported CRI runtime: {quoted(runtime)}{rest}")
     if _remote(checked, flags) and flags.values.get("--container-runtime-endpoint") == "":
         message = "get remote runtime typed version failed: rpc error: code = Unavailable"
         yield Complaint("containerRuntimeEndpoint", message)

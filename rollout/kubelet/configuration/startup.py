@@ -154,9 +154,7 @@ def _patch(file: File, findings: Findings) -> Object:
     try:
         patch = drop_ins.patch_of(file, findings.minor)
     except LoadError as error:
-        comma = (
-            ", " if error.text == "no apiVersion/kind" or error.text.startswith("unknown apiVersion") else ", error: "
-        )
+        comma = ", " if error.text.startswith("unknown apiVersion") else ", error: "
         message = (
             f"failed to merge kubelet configs: failed to load kubelet dropin file, path: {file.path}{comma}{error.text}"
         )

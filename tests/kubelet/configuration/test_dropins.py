@@ -112,7 +112,7 @@ def test_kind_and_version_must_be_right_from_1_32_on() -> None:
     found = started("1.32.1", HEAD, drop_ins=(other,), bare=True)
     assert "unknown apiVersion/kind: kubelet.config.k8s.io/v2, Kind=KubeletConfiguration" in said(found)[0]
     without = started("1.32.1", HEAD, drop_ins=("kind: KubeletConfiguration\n",), bare=True)
-    assert said(without)[0].endswith("no apiVersion/kind")
+    assert said(without)[0].endswith("unknown apiVersion/kind: /, Kind=KubeletConfiguration")
 
 
 def test_the_trap_of_parallel_pulls() -> None:

@@ -90,6 +90,10 @@ CASES = {
     "images through no socket": Case("", "only support unix socket endpoint", (20, 26), (), ("--image-service-endpoint=tcp://localhost:1",)),
     "another protocol": Case("", 'protocol "http" not supported', (20, 36), (), ("--container-runtime-endpoint=http://localhost:1",)),
     "a socket without its scheme": Case("", "", (), (20, 36), ("--container-runtime-endpoint=/run/a.sock",)),
+    "a runtime that is removed": Case("", 'unsupported CRI runtime: "docker"', (24, 26), (20, 23), ("--container-runtime=docker",)),
+    "no runtime": Case("", 'unsupported CRI runtime: ""', (20, 26), (), ("--container-runtime=",)),
+    "a flag whose gate is off": Case("featureGates: {SeccompDefault: true}\n", "in order to use the --seccomp-default flag", (22, 24), (25, 28), ("--seccomp-default",)),
+    "a flag whose gate is on": Case("", "", (), (22, 24), ("--seccomp-default", "--feature-gates=SeccompDefault=true")),
     "a share of more than all": Case("evictionHard: {imagefs.available: 101%}\n", "must be <= 100%: 101%", (23, 36), (20,)),
     "static memory without a threshold": Case(
         "memoryManagerPolicy: Static\nkubeReserved: {memory: 2Gi}\nevictionHard: {memory.available: 0%}\n"
