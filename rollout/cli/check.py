@@ -12,7 +12,7 @@ import click
 
 from rollout.app.check import CheckResult
 from rollout.app.check_kubelet import assumed_kubelet, verdicts
-from rollout.cli.check_kubelet import KubeletCheckDocument, tell
+from rollout.cli.check_kubelet import KubeletCheckDocument, flags_of, tell
 from rollout.cli.errors import MISTAKE
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
@@ -86,9 +86,8 @@ def check(
     Example: `rollout check`
     """
     if kubelet_config:
-        assumed = assumed_kubelet(
-            kubelet_files, kubelet["kubelet"], kubelet["config_dir"], kubelet["flags"], os.environ
-        )
+        flags = flags_of(kubelet["flags"])
+        assumed = assumed_kubelet(kubelet_files, kubelet["kubelet"], kubelet["config_dir"], flags, os.environ)
         context.exit(tell(verdicts(kubelet_files, (*kubelet_config, *files), assumed), output))
     if files or any(kubelet.values()):
         raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,6 +34,20 @@ def tell(found: Iterable[KubeletVerdict], output: str) -> int:
     return InputError.exit_code if wrong else 0
 
 
+_PROGRAM = re.compile(r"\s*(?:\S*/)?kubelet(?=\s|$)")
+_VARIABLE = re.compile(r"\s*[A-Z][A-Z0-9_]*=(?P<quote>[\"']?)(?P<flags>.*)(?P=quote)\s*", re.DOTALL)
+_CONTINUED = re.compile(r"\\\r?\n")
+
+
+def flags_of(typed: str) -> str:
+    """The flags in a line as units, environment files and ``ps`` have it: with the program, a variable, or line ends."""
+    line = _CONTINUED.sub(" ", typed)
+    assigned = _VARIABLE.fullmatch(line)
+    return (
+        _PROGRAM.sub("", assigned["flags"] if assigned else line, count=1) if assigned or _PROGRAM.match(line) else line
+    )
+
+
 class Start(StrEnum):
     """What the kubelet would do with the file."""
 
@@ -46,12 +61,13 @@ class VerdictLevel(StrEnum):
     FATAL = "fatal"
     WARNING = "warning"
     POLICY = "policy"
+    NOTE = "note"
     ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """``line`` and ``column`` are ``None`` where they are not known."""
+    """``line`` and ``column`` are ``None`` where they are not known. ``hint``: the setting, or what to write instead."""
 
     level: VerdictLevel
     reference: str
@@ -59,6 +75,7 @@ class MessagePart:
     file: str
     line: int | None
     column: int | None
+    hint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +105,7 @@ def _document(answer: KubeletVerdict) -> KubeletCheckDocument:
 def _unread(answer: KubeletVerdict) -> Iterator[MessagePart]:
     """No verdict is invented for what could not be read."""
     if problem := answer.unread:
-        yield MessagePart(VerdictLevel.ERROR, problem.reference, problem.message, answer.file, None, None)
+        yield MessagePart(VerdictLevel.ERROR, problem.reference, problem.message, answer.file, None, None, None)
 
 
 def _message(message: Message, file: str) -> MessagePart:
@@ -100,10 +117,16 @@ def _message(message: Message, file: str) -> MessagePart:
         file=place.file if place else file,
         line=place.line if place else None,
         column=place.column if place else None,
+        hint=message.hint or None,
     )
 
 
-_SAID = {MessageLevel.FATAL: "fatal", MessageLevel.WARNING: "warning", MessageLevel.POLICY: "mistake"}
+_SAID = {
+    MessageLevel.FATAL: "fatal",
+    MessageLevel.WARNING: "warning",
+    MessageLevel.POLICY: "mistake",
+    MessageLevel.NOTE: "note",
+}
 
 
 def _lines(answer: KubeletVerdict) -> Iterator[str]:
@@ -112,7 +135,9 @@ def _lines(answer: KubeletVerdict) -> Iterator[str]:
         yield printable(str(answer.unread), _LONGEST_LINE)
         return
     yield f"{printable(answer.file, _LONGEST_LINE)}: {'starts' if outcome.starts else 'does not start'}"
-    for message in outcome.messages:
+    for message in sorted(outcome.messages, key=lambda message: message.level is MessageLevel.NOTE):
         where = f"{message.place}: " if message.place else ""
         said = f"  {_SAID[message.level]}: {where}{message.text} [{message.reference}]"
         yield "  " + printable(said, _LONGEST_LINE)
+        if message.hint:
+            yield "    " + printable(message.hint, _LONGEST_LINE)

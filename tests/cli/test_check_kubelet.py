@@ -59,6 +59,7 @@ def test_a_message_has_level_reference_text_and_place() -> None:
         "file": BROKEN,
         "line": 3,
         "column": 1,
+        "hint": "write a number without quotes",
     }
 
 
@@ -143,3 +144,34 @@ def test_invalid_options_are_refused(words: list[str], reference: str) -> None:
 def test_a_missing_drop_in_folder() -> None:
     result = run("--kubelet-config", RIGHT, "--kubelet", "1.31", "--config-dir", "nowhere")
     assert "nowhere: No such file or directory" in str(result.exception)
+
+
+def test_a_hint_is_a_line_of_its_own_and_notes_come_last() -> None:
+    result = run("--kubelet-config", BROKEN, "--kubelet", "1.20", "--flags", "--docker-root=/x")
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"{BROKEN}: does not start"
+    assert lines[2] == "    write a number without quotes"
+    with_notes = run("--kubelet-config", RIGHT, "--kubelet", "1.31", "--flags", "--max-pods=60")
+    note = f"  note: {RIGHT}:3:1: `--max-pods=60` wins over `maxPods` of this file [flag-over-file]"
+    assert (with_notes.exit_code, with_notes.stdout.splitlines()) == (0, [f"{RIGHT}: starts", note])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "--max-pods=60",
+        "/usr/bin/kubelet --max-pods=60",
+        "kubelet \\\n  --max-pods=60 \\\r\n  --v=2",
+        "KUBELET_EXTRA_ARGS=--max-pods=60",
+        'KUBELET_KUBEADM_ARGS="--max-pods=60 --node-labels=a=b"\n',
+    ],
+)
+def test_flags_are_taken_as_units_and_environment_files_have_them(typed: str) -> None:
+    found = documents(run("--kubelet-config", RIGHT, "--kubelet", "1.31", "--flags", typed, "-o", "json"))
+    assert found[0]["effective"]["maxPods"] == 60
+
+
+@pytest.mark.parametrize("typed", ["kubelet2 --max-pods=60", "--max-pods=60 kubelet", "lower=--max-pods=60"])
+def test_any_other_word_is_the_kubelets_own_error(typed: str) -> None:
+    found = documents(run("--kubelet-config", RIGHT, "--kubelet", "1.31", "--flags", typed, "-o", "json"))
+    assert [message["reference"] for message in found[0]["messages"]] == ["stray-word"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.kubelet.configuration import feature_gates
+from rollout.kubelet.configuration import feature_gates, hints
+from rollout.kubelet.configuration.feature_gates import GateMistake
 from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
 from rollout.kubelet.configuration.flag_values import is_label_value, is_qualified_name, is_subdomain
 from rollout.kubelet.configuration.flags import FlagError, Flags, field_path, parse, parse_again
 from rollout.kubelet.configuration.outcome import Sources
+from rollout.kubelet.configuration.validation.checked import Complaint
 
 # ``--node-labels``: in the namespaces of Kubernetes a kubelet may set only some labels on its own Node.
 #
@@ -77,10 +79,12 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
     try:
         flags = parse(sources.flags, findings.minor)
     except FlagError as error:
-        raise findings.stop(error.reference, wrapped(findings, "failed to parse kubelet flag", error.text)) from None
+        text = wrapped(findings, "failed to parse kubelet flag", error.text)
+        raise findings.stop(error.reference, text, hint=hints.unknown_flag(error.flag, findings.minor)) from None
     if flags.words:
         colon = "" if findings.minor >= _WRAPPED_SINCE else ":"
-        raise findings.stop("stray-word", f"unknown command{colon} {flags.words[0]}")
+        hint = "systemd fills in such a variable: give its content" if flags.words[0].startswith("$") else ""
+        raise findings.stop("stray-word", f"unknown command{colon} {flags.words[0]}", hint=hint)
     for name in ("--help", "--version"):
         if flags.values.get(name) not in {None, False, "False"}:
             raise findings.stop("no-start", f"with {name} the kubelet only prints it and exits")
@@ -127,27 +131,28 @@ def set_gates(written: dict[str, bool], findings: Findings) -> None:
     """Every gate that cannot be set is reported, and stops the kubelet."""
     mistakes = certain_mistakes(written, findings)
     doing = "failed to set feature gates from initial flags-based config"
-    for message in mistakes:
-        where = findings.place_of("featureGates")
-        findings.fatal(gate_reference(message), wrapped(findings, doing, message), where, "featureGates")
+    for mistake in mistakes:
+        refused_gate(mistake, wrapped(findings, doing, mistake.text), findings)
     if mistakes:
         raise KubeletStoppedError
 
 
-def certain_mistakes(written: dict[str, bool], findings: Findings) -> tuple[str, ...]:
+def certain_mistakes(written: dict[str, bool], findings: Findings) -> tuple[GateMistake, ...]:
     """Gates that cannot be set. Where rollout does not know all gates of a minor, they are doubts, not fatal."""
     mistakes = feature_gates.mistakes(written, findings.minor)
     if feature_gates.certain(findings.minor):
         return mistakes
-    for message in mistakes:
-        findings.doubt(
-            gate_reference(message),
-            f"{message}, if the gates of 1.{findings.minor} are those of its beta",
-            "featureGates",
-        )
+    for mistake in mistakes:
+        text = f"{mistake.text}, if the gates of 1.{findings.minor} are those of its beta"
+        findings.doubt(_gate_reference(mistake), text, "featureGates")
     return ()
 
 
-def gate_reference(message: str) -> str:
-    """``unknown-gate`` or ``locked-gate``."""
-    return "unknown-gate" if message.startswith("unrecognized") else "locked-gate"
+def refused_gate(mistake: GateMistake, text: str, findings: Findings) -> None:
+    """The kubelet stops at this gate, with ``text``."""
+    complaint = Complaint("featureGates", mistake.text, (mistake.name,), mistake.hint)
+    findings.refused(_gate_reference(mistake), text, complaint)
+
+
+def _gate_reference(mistake: GateMistake) -> str:
+    return "unknown-gate" if mistake.text.startswith("unrecognized") else "locked-gate"

@@ -20,6 +20,8 @@ from rollout.kubelet.configuration.yaml_document import DocumentError, Duplicate
 API_VERSION = "kubelet.config.k8s.io/v1beta1"
 KIND = "KubeletConfiguration"
 
+WANTED = f"the first document must have `apiVersion: {API_VERSION}` and `kind: {KIND}`"
+
 _PEEKED = 2048
 _MOST_DIGITS = 4000
 _TYPE_META_STRUCT = (
@@ -31,10 +33,16 @@ _SPACE = " \t\n\v\f\r\x85\xa0"
 
 
 class LoadError(ValueError):
-    """The kubelet cannot load the file; the text is its own. ``path`` is the field; ``line`` 0: no place in the file."""
+    """The kubelet cannot load the file; the text is its own. ``path`` is the field; ``line`` 0: no place in the file.
 
-    def __init__(self, reference: str, text: str, path: Path = (), line: int = 0, column: int = 0) -> None:
+    ``hint`` is ours.
+    """
+
+    def __init__(
+        self, reference: str, text: str, path: Path = (), line: int = 0, column: int = 0, hint: str = ""
+    ) -> None:
         super().__init__(text)
+        self.hint = hint
         self.reference = reference
         self.text = text
         self.path = path
@@ -58,7 +66,8 @@ def document(file: File) -> GoYamlDocument:
         return _json(file.content) if is_json(file.content) else read(file.content)
     except DocumentError as error:
         reference = "yaml-syntax" if error.text.startswith("yaml: ") else "bad-document"
-        raise LoadError(reference, f"failed to decode: {error.text}", (), error.line, error.column) from None
+        hint = "a file that begins with `{` is read as JSON" if is_json(file.content) else ""
+        raise LoadError(reference, f"failed to decode: {error.text}", (), error.line, error.column, hint) from None
 
 
 def is_json(content: bytes) -> bool:
@@ -97,17 +106,16 @@ def _meta_text(value: Any, name: str) -> str:
 def check_kind(meta: TypeMeta) -> None:
     """``LoadError`` unless this is a KubeletConfiguration of the only existing version."""
     if not meta.kind:
-        raise LoadError("no-kind", "failed to decode: Object 'Kind' is missing in '...'")
+        raise LoadError("no-kind", "failed to decode: Object 'Kind' is missing in '...'", hint=WANTED)
     if not meta.api_version:
-        raise LoadError("no-api-version", "failed to decode: Object 'apiVersion' is missing in '...'")
+        raise LoadError("no-api-version", "failed to decode: Object 'apiVersion' is missing in '...'", hint=WANTED)
     if meta.api_version.count("/") > 1:
         message = f"couldn't get version/kind; json parse error: unexpected GroupVersion string: {meta.api_version}"
-        raise LoadError("unknown-kind", f"failed to decode: {message}")
+        raise LoadError("unknown-kind", f"failed to decode: {message}", ("apiVersion",), hint=WANTED)
     if (meta.api_version, meta.kind) != (API_VERSION, KIND):
         message = f'no kind "{meta.kind}" is registered for version "{meta.api_version}"'
-        raise LoadError(
-            "unknown-kind", f'failed to decode: {message} in scheme "pkg/kubelet/apis/config/scheme/scheme.go"'
-        )
+        text = f'failed to decode: {message} in scheme "pkg/kubelet/apis/config/scheme/scheme.go"'
+        raise LoadError("unknown-kind", text, ("apiVersion" if meta.kind == KIND else "kind",), hint=WANTED)
 
 
 def decoded(value: Json, minor: int) -> Decoded:

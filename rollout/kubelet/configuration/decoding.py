@@ -118,6 +118,34 @@ def _first_character(value: Json) -> str:
     return "[" if isinstance(value, list) else "{"
 
 
+# What to write instead, in our own words.
+
+
+_A_DURATION = "a duration is a text with units, such as `30s`, `5m` or `1h30m`; there are no days"
+_A_LIST = "write a list, such as `[a, b]`"
+_A_MAP = "write keys with values, such as `{key: value}`"
+_HINTS: Mapping[Form, str] = {
+    Form.DURATION: _A_DURATION,
+    Form.DURATION_OR_NANOSECONDS: _A_DURATION,
+    Form.QUANTITY: "a quantity is a number with a unit, such as `500m`, `100Mi` or `1.5Gi`",
+    Form.NANOSECONDS: "this minor reads a whole number of nanoseconds",
+    Form.LIST: _A_LIST,
+    Form.MAP: _A_MAP,
+    Form.OBJECT: _A_MAP,
+}
+
+
+def _form_hint(value: Json, form: Form) -> str:
+    """For a value of the wrong type."""
+    if form in _HINTS:
+        return _HINTS[form]
+    if form is Form.STRING and isinstance(value, bool | int | float):
+        return "write the value in quotes"
+    if form is Form.BOOL:
+        return "write `true` or `false`, without quotes"
+    return "write a number without quotes" if isinstance(value, str) else ""
+
+
 Object = dict[str, Any]
 """A KubeletConfiguration by its JSON names."""
 
@@ -132,10 +160,11 @@ _SPANS = {
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A value that the kubelet cannot decode: it does not start. ``text`` is the kubelet's."""
+    """A value that the kubelet cannot decode: it does not start. ``text`` is the kubelet's; ``hint`` is ours."""
 
     path: Path
     text: str
+    hint: str = ""
 
 
 @dataclass(slots=True)
@@ -186,7 +215,7 @@ class _Decoder:
 
     def _null(self, kind: FieldType, path: Path) -> None:
         if kind.form is Form.DURATION and not kind.pointer:
-            self._into.mistakes.append(Mistake(path, 'time: invalid duration ""'))
+            self._into.mistakes.append(Mistake(path, 'time: invalid duration ""', _HINTS[kind.form]))
 
     def _value(self, value: Json, kind: FieldType, path: Path, owner: str) -> Any:
         form = kind.form
@@ -199,10 +228,12 @@ class _Decoder:
         try:
             return _scalar(value, form)
         except GoValueError as error:
-            self._into.mistakes.append(Mistake(path, str(error)))
+            self._into.mistakes.append(Mistake(path, str(error), _HINTS.get(form, "")))
         except TypeError:
             where = Where(dotted(tuple(part for part in path if isinstance(part, str))), owner)
-            self._into.mistakes.append(Mistake(path, wrong_type(value, kind, where, self._minor)))
+            self._into.mistakes.append(
+                Mistake(path, wrong_type(value, kind, where, self._minor), _form_hint(value, form))
+            )
         return None
 
     def _element(self, value: Json, element: FieldType, path: Path, owner: str) -> Any:

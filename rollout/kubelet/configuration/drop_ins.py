@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout.kubelet.configuration import schema
-from rollout.kubelet.configuration.config_file import API_VERSION, KIND, LoadError, decoded, document, type_meta
+from rollout.kubelet.configuration.config_file import (
+    API_VERSION,
+    KIND,
+    WANTED,
+    LoadError,
+    decoded,
+    document,
+    type_meta,
+)
 from rollout.kubelet.configuration.decoding import Mistake, Object, shown
 from rollout.kubelet.configuration.defaulting import fill, is_set
 from rollout.kubelet.configuration.outcome import File
@@ -54,14 +62,14 @@ def patch_of(file: File, minor: int) -> Object:
     read = document(file)
     meta = type_meta(read.value)
     if not isinstance(read.value, dict) or not meta.kind:
-        raise LoadError("no-kind", "Object 'Kind' is missing in '...'")
+        raise LoadError("no-kind", "Object 'Kind' is missing in '...'", hint=WANTED)
     if read.duplicates:
         twice = read.duplicates[0]
         message = f'strict decoding error: yaml: unmarshal errors:\n  line {twice.line}: key "{twice.path[-1]}" already set in map'
         raise LoadError("duplicate-key", message, twice.path)
     if minor >= VERSIONED_SINCE and (meta.api_version, meta.kind) != (API_VERSION, KIND):
         given = f"{meta.api_version or '/'}, Kind={meta.kind}"
-        raise LoadError("unknown-kind", f"unknown apiVersion/kind: {given}")
+        raise LoadError("unknown-kind", f"unknown apiVersion/kind: {given}", hint=WANTED)
     return {name: value for name, value in read.value.items() if name.casefold() not in {"kind", "apiversion"}}
 
 

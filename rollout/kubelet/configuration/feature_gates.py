@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.text.suggest import did_you_mean
 
 ALL_ALPHA = "AllAlpha"
 ALL_BETA = "AllBeta"
@@ -89,17 +90,37 @@ def _of_minor(minor: int) -> Mapping[str, FeatureGate]:
 _STAGES = {ALL_ALPHA: Stage.ALPHA, ALL_BETA: Stage.BETA}
 
 
-def mistakes(written: Mapping[str, bool], minor: int) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class GateMistake:
+    """A gate that cannot be set: the kubelet's text, and what to do."""
+
+    name: str
+    text: str
+    hint: str
+
+
+def mistakes(written: Mapping[str, bool], minor: int) -> tuple[GateMistake, ...]:
     """The kubelet's error for each gate that it cannot set; the kubelet stops at the first one.
 
     Where not all gates of a minor are known, an error is only a suspicion (``certain``).
     """
-    known = known_gates(minor)
-    return tuple(message for name in sorted(written) if (message := _mistake(name, written[name], known)))
+    texts = ((name, _mistake(name, written[name], minor)) for name in sorted(written))
+    return tuple(GateMistake(name, text, _hint(name, minor)) for name, text in texts if text)
 
 
-def _mistake(name: str, value: bool, known: Mapping[str, FeatureGate]) -> str:  # noqa: FBT001 (a gate's value)
-    gate = known.get(name)
+def _hint(name: str, minor: int) -> str:
+    """The minors that have the gate, or a gate of a similar name."""
+    spans = _data()["gates"].get(name)
+    if not spans:
+        return did_you_mean(name, known_gates(minor))
+    first, last = min(span["since"] for span in spans), max(span["last"] for span in spans)
+    if minor < first:
+        return f"1.{first} is the first minor with this gate"
+    return f"1.{last} is the last minor with this gate: remove it" if minor > last else "remove the gate"
+
+
+def _mistake(name: str, value: bool, minor: int) -> str:  # noqa: FBT001 (a gate's value)
+    gate = known_gates(minor).get(name)
     if gate is None:
         return f"unrecognized feature gate: {name}"
     if gate.locked and gate.default is not value:

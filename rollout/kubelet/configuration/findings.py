@@ -8,13 +8,13 @@ from typing import Any
 
 import yaml
 
-from rollout.core.text.suggest import closest
 from rollout.errors import Place
 from rollout.kubelet import fields
-from rollout.kubelet.configuration import schema
+from rollout.kubelet.configuration import hints
 from rollout.kubelet.configuration.config_file import LoadError
-from rollout.kubelet.configuration.decoding import dotted
+from rollout.kubelet.configuration.decoding import Mistake, dotted
 from rollout.kubelet.configuration.outcome import File, Layer, Message, MessageLevel, Origin
+from rollout.kubelet.configuration.validation.checked import Complaint
 from rollout.kubelet.configuration.yaml_document import Path
 
 _STRUCTURED_SINCE = 21
@@ -34,14 +34,38 @@ class Findings:
     origins: dict[str, Origin] = field(default_factory=dict)
     files: dict[str, File] = field(default_factory=dict)
 
-    def fatal(self, reference: str, text: str, where: Place | None = None, about: str = "") -> None:
+    def fatal(self, reference: str, text: str, where: Place | None = None, about: str = "", hint: str = "") -> None:
         """The kubelet stops here, or after the step that it is in."""
-        self.messages.append(Message(MessageLevel.FATAL, reference, text, where, about))
+        self.messages.append(Message(MessageLevel.FATAL, reference, text, where, about, hint))
 
-    def stop(self, reference: str, text: str, where: Place | None = None, about: str = "") -> KubeletStoppedError:
+    def stop(self, reference: str, text: str, where: Place | None = None, hint: str = "") -> KubeletStoppedError:
         """The kubelet stops here: raise the error that this returns."""
-        self.fatal(reference, text, where, about)
+        self.fatal(reference, text, where, hint=hint)
         return KubeletStoppedError()
+
+    def refused(self, reference: str, text: str, complaint: Complaint) -> None:
+        """A value that the kubelet does not start with, at its place."""
+        name = complaint.field
+        origin = self.origins.get(name)
+        by_flag = f"`{origin.where}` sets `{name}`" if origin is not None and origin.layer is Layer.FLAG else ""
+        path = (name, *complaint.inner)
+        hint = hints.joined(by_flag or hints.named(path if name else (), text), complaint.hint)
+        self.fatal(reference, text, self.place_of(*path), name, hint)
+
+    def bad_value(self, text: str, file: File | None, mistake: Mistake) -> None:
+        """A value that the kubelet cannot decode."""
+        where = place(file, mistake.path) if file else None
+        about = str(next(iter(mistake.path), ""))
+        hint = hints.joined(hints.named(mistake.path, text), mistake.hint)
+        self.fatal("bad-value", text, where, about, hint)
+
+    def mistake(self, reference: str, text: str, where: Place | None) -> None:
+        """Ours: the kubelet gives no message."""
+        self.messages.append(Message(MessageLevel.POLICY, reference, text, where))
+
+    def note(self, reference: str, text: str, where: Place | None = None) -> None:
+        """Ours: no mistake."""
+        self.messages.append(Message(MessageLevel.NOTE, reference, text, where))
 
     def doubt(self, reference: str, text: str, name: str) -> None:
         """Ours: rollout does not know enough of this minor to call it fatal. Reported once."""
@@ -52,7 +76,7 @@ class Findings:
     def unreadable(self, file: File, error: LoadError, message: str) -> KubeletStoppedError:
         """A file that could not be loaded."""
         known = Place(file.path, error.line, error.column) if error.line else place(file, error.path)
-        return self.stop(error.reference, message, known or Place(file.path, 1, 1))
+        return self.stop(error.reference, message, known or Place(file.path, 1, 1), hint=error.hint)
 
     def unknown_field(self, file: File, path: Path) -> None:
         """The kubelet warns and drops the field."""
@@ -64,7 +88,7 @@ class Findings:
 
     def dropped_field(self, file: File, path: Path) -> None:
         """Ours: the kubelet gives no message, or none that anybody reads."""
-        message = f"`{dotted(path)}` is not a field of kubelet {_short(self.minor)} and is ignored{self._instead(path)}"
+        message = f"`{dotted(path)}` is not a field of kubelet 1.{self.minor} and is ignored{self._instead(path)}"
         self.messages.append(Message(MessageLevel.POLICY, "unknown-field", message, place(file, path)))
 
     def wrong_case(self, file: File, name: str, typed: str) -> None:
@@ -103,11 +127,11 @@ class Findings:
         )
         self.messages.append(Message(MessageLevel.WARNING, reference, text, where))
 
-    def place_of(self, name: str) -> Place | None:
-        """Where the winning layer sets this top-level field; ``None`` for a flag and a default."""
+    def place_of(self, name: str, *inner: str) -> Place | None:
+        """Where the winning layer sets this top-level field, or the key in it; ``None`` for a flag and a default."""
         origin = self.origins.get(name)
         file = self.files.get(origin.where) if origin and origin.layer in {Layer.FILE, Layer.DROP_IN} else None
-        return place(file, (name,)) if file else None
+        return (place(file, (name, *inner)) or place(file, (name,))) if file else None
 
     def _instead(self, path: Path) -> str:
         name = str(path[-1])
@@ -115,33 +139,10 @@ class Findings:
             if known.since <= self.minor <= known.last:
                 return "; a drop-in of this minor cannot set it"
             if known.since > self.minor:
-                return f"; it was added in {_short(known.since)}"
-            return f"; it was removed after {_short(known.last)}"
-        similar = _closest(name, self._siblings(path))
-        return f" (did you mean `{similar}`?)" if similar else ""
-
-    def _siblings(self, path: Path) -> tuple[str, ...]:
-        """The fields that are allowed where ``path`` is."""
-        type_name = schema.ROOT
-        for part in path[:-1]:
-            if isinstance(part, int):
-                continue
-            kind = schema.fields_of(type_name, self.minor).get(part)
-            kind = kind.element or kind if kind else None
-            if kind is None or not kind.type_name:
-                return ()
-            type_name = kind.type_name
-        return tuple(schema.fields_of(type_name, self.minor))
-
-
-@lru_cache(maxsize=1024)
-def _closest(name: str, known: tuple[str, ...]) -> str | None:
-    """Cached: the same mistake is on many nodes."""
-    return closest(name, known)
-
-
-def _short(minor: int) -> str:
-    return f"1.{minor}"
+                return f"; it was added in 1.{known.since}"
+            return f"; it was removed after 1.{known.last}"
+        instead = hints.unknown_field(path, self.minor)
+        return f" ({instead})" if instead else ""
 
 
 # Where a field is in a file: looked up only when there is a message about it.

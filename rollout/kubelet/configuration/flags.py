@@ -135,10 +135,11 @@ _SHORT = {"--v": "-v", "--help": "-h"}
 
 
 class FlagError(ValueError):
-    """The kubelet does not start; the text is pflag's."""
+    """The kubelet does not start; the text is pflag's. ``flag``: the one that this kubelet does not know."""
 
-    def __init__(self, reference: str, text: str) -> None:
+    def __init__(self, reference: str, text: str, flag: str = "") -> None:
         super().__init__(text)
+        self.flag = flag
         self.reference = reference
         self.text = text
 
@@ -211,7 +212,8 @@ def _unknown(token: FlagToken, word: str) -> FlagError:
         return FlagError("unknown-flag", f"unknown shorthand flag: {_letter(token)} in -{token.shorts}")
     known = fields.flag(token.name)
     reference = "removed-flag" if known is not None and known.removed is not None else "unknown-flag"
-    return FlagError(reference, f"unknown flag: {word.partition('=')[0]}")
+    written = word.partition("=")[0]
+    return FlagError(reference, f"unknown flag: {written}", written)
 
 
 def _letter(token: FlagToken) -> str:

@@ -58,18 +58,21 @@ class MessageLevel(StrEnum):
     FATAL = "fatal"  # the kubelet's: it does not start
     WARNING = "warning"  # the kubelet's: it starts, but ignores what was written
     POLICY = "policy"  # ours: the kubelet would accept it, but operators should not use it
+    NOTE = "note"  # ours: right as it is, and worth knowing
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """A kubelet's message has the kubelet's own ``text``. ``reference`` is stable: ``unknown-field``, ``bad-value``,
-    ``unknown-gate`` … ``about``: the top-level field of a fatal message, where that is known."""
+    ``unknown-gate`` … ``about``: the top-level field of a fatal message, where that is known. ``hint``, ours: the setting
+    that a fatal message does not name, or what to write instead; ``""``: none."""
 
     level: MessageLevel
     reference: str
     text: str
     place: Place | None = None
     about: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 
-from rollout.kubelet.configuration import go_values, manager_checks, quantities, serving_checks
+from rollout.core.text.suggest import closest
+from rollout.kubelet.configuration import go_values, hints, manager_checks, quantities, serving_checks
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.go_values import GoValueError, cpus, quoted
 from rollout.kubelet.configuration.validation.checked import MILLISECOND, Checked, Complaint
@@ -24,82 +26,92 @@ from rollout.kubelet.configuration.validation.policies import dotted_sysctl, nam
 # 1.20.2. Go iterates over maps in random order; here the order is sorted.
 
 
-_RESERVED = frozenset({"cpu", "memory", "ephemeral-storage", "pid"})
-_SIGNALS = frozenset({
-    "memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree",
-    "pid.available", "allocatableMemory.available",
-})  # fmt: skip
+_RESERVED = ("cpu", "memory", "ephemeral-storage", "pid")
 _CONTAINERFS = frozenset({"containerfs.available", "containerfs.inodesFree"})
 _CONTAINERFS_SINCE = 29
 _SHARES_SINCE = 23
 """1.20.2 compares the share with 100, so that only more than 10000 % are refused; 1.23.15 with 1. Not known between."""
+_NAMED_SINCE = 27
+"""From about this minor on the errors of reservations name the flag and the resource."""
 _PERCENT = re.compile(r"[-+]?[0-9]+", re.ASCII)
+_AMOUNT = "write a quantity, such as `100m`, `500Mi` or `1.5Gi`"
+_THRESHOLD = "write a quantity or a share, such as `500Mi`, `1.5Gi` or `5%`"
 
 Texts = Mapping[str, str]
 
 
-def reservation(amounts: Texts) -> str:
-    """``kubeReserved`` or ``systemReserved``: the error, or ``""``."""
+def reservation(field: str, flag: str, amounts: Texts, minor: int) -> Iterator[Complaint]:
+    """``kubeReserved`` or ``systemReserved``: the first error by name."""
+    ahead = f"{flag} value failed to parse: " if minor >= _NAMED_SINCE else ""
     for name, amount in sorted(amounts.items()):
         if name not in _RESERVED:
-            return f"cannot reserve {quoted(name)} resource"
+            text = f"{ahead}cannot reserve {quoted(name)} resource"
+            yield Complaint(field, text, (name,), _did_you_mean(name, _RESERVED))
+            continue
         try:
             quantity = quantities.parse(amount)
         except GoValueError as error:
-            return str(error)
-        if quantity.amount < 0:
-            return f"resource quantity for {quoted(name)} cannot be negative: {amount}"
-    return ""
-
-
-def qos_reservation(amounts: Texts) -> str:
-    """``qosReserved``: memory in whole percent."""
-    for name, amount in sorted(amounts.items()):
-        if name != "memory":
-            return f"cannot reserve {quoted(name)} resource"
-        if not amount.endswith("%"):
-            return f"percentage expected, got '{amount}'"
-        if not _PERCENT.fullmatch(amount.rstrip("%")):
-            return f"invalid number in percentage '{amount}'"
-        if not 0 <= int(amount.rstrip("%")) <= 100:
-            return "percentage must be between 0 and 100"
-    return ""
-
-
-def eviction(hard: Texts, soft: Texts, grace: Texts, reclaim: Texts, minor: int) -> str:
-    """The four maps of eviction together: the error, or ``""``."""
-    try:
-        for _ in _thresholds(hard, minor):
-            pass
-        counted = list(_thresholds(soft, minor))
-        _grace_periods(grace, minor)
-        _reclaims(reclaim, minor)
-    except GoValueError as error:
-        return str(error)
-    alone = [signal for signal in counted if signal not in grace]
-    return f"grace period must be specified for the soft eviction threshold {alone[0]}" if alone else ""
-
-
-def _known(signal: str, minor: int) -> None:
-    if signal not in _SIGNALS and not (minor >= _CONTAINERFS_SINCE and signal in _CONTAINERFS):
-        raise GoValueError(f"unsupported eviction signal {signal}")
-
-
-def _thresholds(statements: Texts, minor: int) -> Iterator[str]:
-    """The signals with a threshold: 0 % and 100 % are no thresholds."""
-    for signal, value in sorted(statements.items()):
-        _known(signal, minor)
-        if value in manager_checks.NO_THRESHOLDS:
+            which = f"failed to parse quantity {quoted(amount)} for {quoted(name)} resource: "
+            text = f"{ahead}{which if minor >= _NAMED_SINCE else ''}{error}"
+            yield Complaint(field, text, (name,), _AMOUNT)
             continue
-        if value.endswith("%"):
-            percent = go_values.decimal(value.rstrip("%"))
-            if percent < 0:
-                raise GoValueError(f"eviction percentage threshold {signal} must be >= 0%: {value}")
-            if percent / 100 > (1 if minor >= _SHARES_SINCE else 100):
-                raise GoValueError(f"eviction percentage threshold {signal} must be <= 100%: {value}")
-        elif quantities.parse(value).amount <= 0:
-            raise GoValueError(f"eviction threshold {signal} must be positive: {value}")
-        yield signal
+        if quantity.amount < 0:
+            text = f"{ahead}resource quantity for {quoted(name)} cannot be negative: {amount}"
+            yield Complaint(field, text, (name,))
+
+
+def _did_you_mean(name: str, known: Collection[str]) -> str:
+    similar = closest(name, known)
+    return f"did you mean `{similar}`?" if similar else f"known are {', '.join(sorted(known))}"
+
+
+def qos_reservation(amounts: Texts, minor: int) -> Iterator[Complaint]:
+    """``qosReserved``: memory in whole percent."""
+    ahead = "--qos-reserved value failed to parse: " if minor >= _NAMED_SINCE else ""
+    for name, amount in sorted(amounts.items()):
+        text = _no_share(name, amount)
+        if text:
+            yield Complaint("qosReserved", ahead + text, (name,))
+
+
+def _no_share(name: str, amount: str) -> str:
+    if name != "memory":
+        return f"cannot reserve {quoted(name)} resource"
+    if not amount.endswith("%"):
+        return f"percentage expected, got '{amount}'"
+    if not _PERCENT.fullmatch(amount.rstrip("%")):
+        return f"invalid number in percentage '{amount}'"
+    return "" if 0 <= int(amount.rstrip("%")) <= 100 else "percentage must be between 0 and 100"
+
+
+def _read(field: str, statements: Texts, minor: int, read: Callable[[str, str, int], None]) -> Iterator[Complaint]:
+    """The entries of a map of eviction, by name, that ``read`` refuses or that are no signals."""
+    signals = hints.SIGNALS | (_CONTAINERFS if minor >= _CONTAINERFS_SINCE else frozenset())
+    for signal, value in sorted(statements.items()):
+        if signal not in signals:
+            yield Complaint(field, f"unsupported eviction signal {signal}", (signal,), _did_you_mean(signal, signals))
+            continue
+        try:
+            read(signal, value, minor)
+        except GoValueError as error:
+            yield Complaint(field, str(error), (signal,), _EVICTION_HINTS.get(field, _THRESHOLD))
+
+
+_EVICTION_HINTS = {"evictionSoftGracePeriod": "write a duration, such as `90s` or `1m30s`"}
+
+
+def _threshold(signal: str, value: str, minor: int) -> None:
+    """0 % and 100 % are no thresholds."""
+    if value in manager_checks.NO_THRESHOLDS:
+        return
+    if value.endswith("%"):
+        percent = go_values.decimal(value.rstrip("%"))
+        if percent < 0:
+            raise GoValueError(f"eviction percentage threshold {signal} must be >= 0%: {value}")
+        if percent / 100 > (1 if minor >= _SHARES_SINCE else 100):
+            raise GoValueError(f"eviction percentage threshold {signal} must be <= 100%: {value}")
+    elif quantities.parse(value).amount <= 0:
+        raise GoValueError(f"eviction threshold {signal} must be positive: {value}")
 
 
 def over_capacity(hard: Texts) -> bool:
@@ -108,21 +120,17 @@ def over_capacity(hard: Texts) -> bool:
     return any(value.endswith("%") and not go_values.decimal(value.rstrip("%")) <= 100 for value in values)
 
 
-def _grace_periods(statements: Texts, minor: int) -> None:
-    for signal, value in sorted(statements.items()):
-        _known(signal, minor)
-        if go_values.duration(value) < 0:
-            raise GoValueError(f"invalid eviction grace period specified: {value}, must be a positive value")
+def _grace_period(_: str, value: str, __: int) -> None:
+    if go_values.duration(value) < 0:
+        raise GoValueError(f"invalid eviction grace period specified: {value}, must be a positive value")
 
 
-def _reclaims(statements: Texts, minor: int) -> None:
-    for signal, value in sorted(statements.items()):
-        _known(signal, minor)
-        if value.endswith("%"):
-            if go_values.decimal(value.rstrip("%")) <= 0:
-                raise GoValueError(f"eviction percentage minimum reclaim {signal} must be positive: {value}")
-        elif quantities.parse(value).amount < 0:
-            raise GoValueError(f"negative eviction minimum reclaim specified for {signal}")
+def _reclaim(signal: str, value: str, _: int) -> None:
+    if value.endswith("%"):
+        if go_values.decimal(value.rstrip("%")) <= 0:
+            raise GoValueError(f"eviction percentage minimum reclaim {signal} must be positive: {value}")
+    elif quantities.parse(value).amount < 0:
+        raise GoValueError(f"negative eviction minimum reclaim specified for {signal}")
 
 
 _REMOTE_ONLY_SINCE = 24
@@ -142,7 +150,7 @@ Check = Callable[[Checked, Flags], Iterator[Complaint]]
 def refusal(checked: Checked, flags: Flags) -> Complaint | None:
     """The first reason why it stops, or ``None``."""
     message = (
-        Complaint(complaint.field, ahead + complaint.text)
+        replace(complaint, text=ahead + complaint.text)
         for ahead, checks in _STEPS
         for check in checks
         for complaint in check(checked, flags)
@@ -162,22 +170,16 @@ def _cpus(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def _reservations(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    for name in ("kubeReserved", "systemReserved"):
-        message = reservation(checked.inner(name))
-        if message:
-            yield Complaint(name, message)
+    for name, flag in (("kubeReserved", "--kube-reserved"), ("systemReserved", "--system-reserved")):
+        yield from reservation(name, flag, checked.inner(name), checked.minor)
 
 
 def _hard_eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    message = eviction(checked.inner("evictionHard"), {}, {}, {}, checked.minor)
-    if message:
-        yield Complaint("evictionHard", message)
+    yield from _read("evictionHard", checked.inner("evictionHard"), checked.minor, _threshold)
 
 
 def _qos(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    message = qos_reservation(checked.inner("qosReserved"))
-    if message:
-        yield Complaint("qosReserved", message)
+    yield from qos_reservation(checked.inner("qosReserved"), checked.minor)
 
 
 def _cpu_policy(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -221,15 +223,22 @@ def _system_cgroups(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def _eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    message = eviction(
-        checked.inner("evictionHard"),
-        checked.inner("evictionSoft"),
-        checked.inner("evictionSoftGracePeriod"),
-        checked.inner("evictionMinimumReclaim"),
-        checked.minor,
-    )
-    if message:
-        yield Complaint("evictionSoft", message)
+    for field, read in _EVICTION:
+        yield from _read(field, checked.inner(field), checked.minor, read)
+    soft, grace = checked.inner("evictionSoft"), checked.inner("evictionSoftGracePeriod")
+    for signal in sorted(soft):
+        if soft[signal] not in manager_checks.NO_THRESHOLDS and signal not in grace:
+            text = f"grace period must be specified for the soft eviction threshold {signal}"
+            hint = f"write `{signal}` below `evictionSoftGracePeriod`, such as `1m30s`"
+            yield Complaint("evictionSoft", text, (signal,), hint)
+
+
+_EVICTION = (
+    ("evictionHard", _threshold),
+    ("evictionSoft", _threshold),
+    ("evictionSoftGracePeriod", _grace_period),
+    ("evictionMinimumReclaim", _reclaim),
+)
 
 
 def _change_detection(checked: Checked, _: Flags) -> Iterator[Complaint]:

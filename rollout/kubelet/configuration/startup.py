@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from rollout.kubelet import fields
-from rollout.kubelet.configuration import drop_ins, feature_gates, schema, start_checks
-from rollout.kubelet.configuration.command_line import gate_reference, read_again, read_flags, set_gates, wrapped
+from rollout.kubelet.configuration import drop_ins, feature_gates, notes, schema, start_checks
+from rollout.kubelet.configuration.command_line import read_again, read_flags, refused_gate, set_gates, wrapped
 from rollout.kubelet.configuration.config_file import (
     LoadError,
     check_kind,
@@ -22,7 +22,7 @@ from rollout.kubelet.configuration.config_file import (
 )
 from rollout.kubelet.configuration.decoding import Mistake, Object, shown
 from rollout.kubelet.configuration.defaulting import defaults, fill_file, is_set, without_file
-from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError, place
+from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
 from rollout.kubelet.configuration.flags import Flags, field_path, with_flags
 from rollout.kubelet.configuration.go_values import cpus
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Layer, Origin, Sources
@@ -64,14 +64,13 @@ def _loaded(file: File, ahead: str, findings: Findings) -> Object:
     for path in read.unknown:
         findings.unknown_field(file, path)
     findings.second_document(file, found.rest)
+    notes.about_values(read.value, file, findings)
     return read.value
 
 
 def _refuse_mistakes(mistakes: list[Mistake], file: File, ahead: str, findings: Findings) -> None:
     for mistake in mistakes:
-        findings.fatal(
-            "bad-value", f"{ahead} {mistake.text}", place(file, mistake.path), str(next(iter(mistake.path), ""))
-        )
+        findings.bad_value(f"{ahead} {mistake.text}", file, mistake)
     if mistakes:
         raise KubeletStoppedError
 
@@ -92,8 +91,8 @@ def _panic_over_gates(written: Object, findings: Findings) -> None:
         return
     mistakes = feature_gates.mistakes(written.get("featureGates") or {}, findings.minor)
     ahead = "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error:"
-    for message in mistakes:
-        findings.fatal(gate_reference(message), f"{ahead} {message}", findings.place_of("featureGates"), "featureGates")
+    for mistake in mistakes:
+        refused_gate(mistake, f"{ahead} {mistake.text}", findings)
     if mistakes:
         raise KubeletStoppedError
 
@@ -129,7 +128,7 @@ def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findi
     for mistake in patched.mistakes:
         author = _who_wrote(mistake.path[0], files, patches)
         message = f"failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: {mistake.text}"
-        findings.fatal("bad-value", message, place(author, mistake.path) if author else None)
+        findings.bad_value(message, author, mistake)
     if patched.mistakes:
         raise KubeletStoppedError
     for path in patched.unknown:
@@ -140,6 +139,7 @@ def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findi
         del findings.origins[name]
     for file, patch in zip(files, patches, strict=True):
         findings.files[file.path] = file
+        notes.about_values(decoded(patch, minor).value, file, findings)
         for name, typed in drop_ins.typed_names(patch, findings.minor).items():
             if name != typed:
                 findings.wrong_case(file, name, typed)
@@ -227,7 +227,8 @@ def outcome(version: Version, sources: Sources) -> KubeletOutcome:
         _refuse(complaints(checked), "failed to validate kubelet configuration, error", findings)
         refused = start_checks.refusal(checked, flags)
         if refused is not None:
-            raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field), refused.field)
+            findings.refused("cannot-run", refused.text, refused)
+            raise KubeletStoppedError
     except KubeletStoppedError:
         return KubeletOutcome(starts=False, ignored=tuple(findings.ignored), messages=tuple(findings.messages))
     effective = shown(as_started(configuration, flags), version.minor)
@@ -243,8 +244,7 @@ def outcome(version: Version, sources: Sources) -> KubeletOutcome:
 
 def _refuse(complained: tuple[Complaint, ...], doing: str, findings: Findings) -> None:
     for complaint in complained:
-        message = wrapped(findings, doing, complaint.text)
-        findings.fatal("invalid-configuration", message, findings.place_of(complaint.field), complaint.field)
+        findings.refused("invalid-configuration", wrapped(findings, doing, complaint.text), complaint)
     if complained:
         raise KubeletStoppedError
 
@@ -257,12 +257,17 @@ def _configured(sources: Sources, findings: Findings) -> tuple[Object, Flags]:
     over = flags
     if sources.config is not None or sources.drop_ins is not None:
         over = read_again(sources, flags, findings)
-        configuration = with_flags(configuration, over, findings.minor)
+        before, configuration = configuration, with_flags(configuration, over, findings.minor)
+        notes.about_flags(before, configuration, over, findings)
     for name in over.values:
         path = field_path(name, findings.minor)
         if path:
             findings.origins[path[0]] = Origin(Layer.FLAG, over.given[name])
-    set_gates(configuration.get("featureGates") or {}, findings)
+    gates = configuration.get("featureGates") or {}
+    set_gates(gates, findings)
+    notes.about_gates(gates, findings)
+    notes.about_runtime(flags, findings)
+    notes.about_sources(sources, flags, findings)
     return configuration, flags
 
 

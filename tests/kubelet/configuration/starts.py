@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollout.kubelet import versions
-from rollout.kubelet.configuration.outcome import File, KubeletOutcome, MessageLevel, Sources
+from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Message, MessageLevel, Sources
 from rollout.kubelet.configuration.startup import outcome
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -28,6 +28,11 @@ def started(
 def said(found: KubeletOutcome, level: MessageLevel = MessageLevel.FATAL) -> list[str]:
     """The texts of one level, in order."""
     return [message.text for message in found.messages if message.level is level]
+
+
+def worse(found: KubeletOutcome) -> list[Message]:
+    """All but notes."""
+    return [message for message in found.messages if message.level is not MessageLevel.NOTE]
 
 
 def references(found: KubeletOutcome, level: MessageLevel) -> list[str]:

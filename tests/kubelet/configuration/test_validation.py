@@ -113,7 +113,8 @@ def test_all_mistakes_are_reported_with_their_places() -> None:
 def test_a_mistake_of_a_flag_has_no_place() -> None:
     found = started("1.20.2", "maxPods: 5\n", "--max-pods=-1")
     assert said(found) == [f"{WRONG}maxPods (--max-pods) -1 must not be a negative number"]
-    assert found.messages[0].place is None
+    (refused,) = (message for message in found.messages if message.level is MessageLevel.FATAL)
+    assert (refused.place, refused.hint) == (None, "`--max-pods=-1` sets `maxPods`")
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,12 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """The kubelet's error, and the top-level field that causes it."""
+    """The kubelet's error, and the top-level field that causes it. ``inner``: the keys below it; ``hint`` is ours."""
 
     field: str
     text: str
+    inner: tuple[str, ...] = ()
+    hint: str = ""
 
 
 Check = Callable[[Checked], Iterator[Complaint]]
