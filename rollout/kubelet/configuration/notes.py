@@ -63,7 +63,7 @@ def about_runtime(flags: Flags, findings: Findings) -> None:
     if findings.minor <= _DOCKER_UNTIL and flags.text("--container-runtime") == "remote":
         for name, given in flags.given.items():
             if name.startswith(_DOCKER_ONLY) and name != "--docker-only":
-                text = f"`{given}` has no effect: only dockershim reads it, not `--container-runtime=remote`"
+                text = f"`{given}` has no effect: with `--container-runtime=remote` no kubelet reads it"
                 findings.note("flag-without-effect", text)
     if findings.minor in _ENDPOINT_NEEDED and "--container-runtime-endpoint" not in flags.values:
         text = f"a kubelet 1.{findings.minor} starts only with `--container-runtime-endpoint`, which is not among the flags"
