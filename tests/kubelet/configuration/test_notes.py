@@ -14,7 +14,7 @@ REMOTE = ("--container-runtime=remote", "--container-runtime-endpoint=unix:///ru
 def told(found: KubeletOutcome) -> list[tuple[str, int | None]]:
     """The first word and the line of each note about a file."""
     notes = (message for message in found.messages if message.reference == "flag-over-file")
-    return [(note.text, note.place and note.place.line) for note in notes]
+    return [(note.text, note.place.line if note.place else None) for note in notes]
 
 
 def test_a_flag_wins_over_a_file() -> None:
