@@ -25,7 +25,7 @@ _OUTER = re.compile(
     r"(?:rpc error: code = \w{1,20} desc = |failed to (?:create|start) containerd (?:task|container)(?: \"[0-9a-f]{6,64}\")?: |failed to create shim task: "
     r"|Failed (?:to )?create (?:pod sandbox|sandbox for pod \"[^\"]{1,400}\"): |[Cc]reatePodSandbox for pod \"[^\"]{1,400}\" failed: "
     r"|failed to (?:start|create) sandbox(?: container(?: task)?)?(?: for pod)?(?: \"[^\"]{1,253}\")?: |error creating pod sandbox with name \"[^\"]{1,400}\": "
-    r"|failed to start container \"[0-9a-f]{6,64}\": |Error response from daemon: |[Cc]ontainer create failed: |time=\"[^\"]{1,60}\" level=error msg=\""
+    r"|failed to start container \"[\w.-]{1,253}\": |Error response from daemon: |[Cc]ontainer create failed: |time=\"[^\"]{1,60}\" level=error msg=\""
     r"|OCI runtime create failed: |runc create failed: |runc did not terminate successfully: exit status \d{1,3}: |unable to start container process: "
     r"|error during container init: |starting container process caused: |\w{1,40}\.go:\d{1,5}: (?:container init caused: )?)"
 )
@@ -146,6 +146,11 @@ _FORMS = (
         "what stands at both places: in the image, and on the node",
     ),
     _form(
+        rf'mounting "(?P<of>[^"]{{1,512}})" to rootfs (?:"[^"]{{1,512}}" )?at "(?P<at>[^"]{{1,512}})" caused: (?:[\w ]{{1,60}}: )?(?P<why>not a directory|no such file or directory|permission denied|operation not permitted|invalid argument|read-only file system)(?:: unknown)?{_MOUNT_HINT}"?',
+        "its mount of {of} at {at} cannot be made: {why}",
+        "what stands at both places: in the image, and on the node",
+    ),
+    _form(
         r"(?:runContainer: operation timeout: |CreateCtr: context was either canceled or the deadline was exceeded: )?(?P<why>context deadline exceeded)",
         "the runtime did not finish in time ({why}): the kubelet ends such a request after its runtimeRequestTimeout",
         "the load of the node's disk, and the runtime's log at that time",
@@ -172,7 +177,7 @@ _OF_THE_NODE = frozenset(
 
 def cause_of_creation(error: str) -> ConfigCause | None:
     """``None``: the error is of no known form."""
-    plain, begin = error[:LONGEST].strip().removesuffix(": unknown"), 0
+    plain, begin = _flat(error[:LONGEST].strip()).removesuffix(": unknown"), 0
     while outer := _OUTER.match(plain, begin):
         begin = outer.end()
     for form, told, fetch in _FORMS:
@@ -183,6 +188,14 @@ def cause_of_creation(error: str) -> ConfigCause | None:
     if read is not None and read.cause in _OF_THE_NODE and read.confidence is Confidence.CERTAIN:
         return ConfigCause(str(read.cause), "the runtime's log of that time")
     return None
+
+
+def _flat(error: str) -> str:
+    """Without the quotes that runc before 1.0 puts around each step, one within the other: ``caused "… caused \\"…\\""``."""
+    if ' caused "' not in error:
+        return error
+    plain = re.sub(r'\\{1,64}"', '"', error).replace(' caused "', " caused: ")
+    return re.sub(r'"{2,64}|"(?=: unknown)', "", plain)
 
 
 def is_creation(error: str) -> bool:

@@ -41,6 +41,7 @@ IDS = (
     "killed-at-kubelet-restart",
     "kubelet-crash-loop",
     "negative-grace-period",
+    "network-not-ready",
     "not-in-force",
     "pleg-unhealthy",
     "pod-rejected-at-readmission",

@@ -80,8 +80,8 @@ class TableReader:
             words = _GAP.split(line.strip())
             return list(described(words, self.about.get("Name", ""), where)) if line[:1] in " \t" else None
         cells = self._cells(line) if self.columns else {}
-        if cells.get("type") not in _TYPES:
-            cells = _loose_cells(line)
+        if cells.get("type") not in _TYPES or not self._aligned(line):
+            cells = _loose_cells(line) or cells
         if cells.get("type") not in _TYPES:
             return None
         age = _AGE.fullmatch(cells.get("last seen") or cells.get("age", ""))
@@ -110,6 +110,10 @@ class TableReader:
 
     def _described_pod(self) -> str:
         return f"{self.about.get('Namespace', '')}/{self.about['Name']}" if len(self.about) > 1 else ""
+
+    def _aligned(self, line: str) -> bool:
+        """Whether each cell begins below its column: a name that was replaced by hand moves those behind it."""
+        return all(line[start - 1 : start].isspace() for _, start in self.columns if 0 < start < len(line))
 
     def _cells(self, line: str) -> dict[str, str]:
         ends = [start for _, start in self.columns[1:]] + [len(line)]

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     FLAG = auto()  # flag, value: a flag as a kubelet prints it at its start
     START = auto()  # version: a kubelet process started ("" if not printed)
     FATAL = auto()  # error: why a kubelet process ended; server: the same, if k3s or RKE2 ended before its kubelet
+    BOOTSTRAP = auto()  # error: why a kubelet that starts cannot use its client certificate
     ERROR = auto()  # error: the last error that a kubelet logged before its process ended
     EXIT = auto()  # status: systemd, or RKE2, saw the process end
     RESTARTS = auto()  # count: systemd's restart counter
@@ -39,6 +40,9 @@ class Kind(StrEnum):
     UNQUEUED = auto()  # image: the kubelet begins the pull, after its own queue
     PULLED = auto()  # pod, container, image, took, waited, size (the last three "" if not printed)
     PULL_FAILED = auto()  # pod, container, image, error; sandbox: "yes" if it is the image of the pod's sandbox; inspected: "yes" if the runtime could not tell of it
+    UNCREDENTIALED = (
+        auto()
+    )  # image (without its tag), plugin, error: a program that should give the kubelet credentials failed
     BACK_OFF = auto()  # pod, container, image
     PULL_CUT = auto()  # image, deadline, progress, by: a program cancelled a pull without progress
     PROGRESS = auto()  # image, progress: the state of a pull, printed every 10 s by dockershim

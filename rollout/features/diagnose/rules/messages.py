@@ -16,6 +16,7 @@ from rollout.features.diagnose.rules.troubles import (
     LONGEST,
     NOT_KILLED,
     RepeatedTrouble,
+    network,
     runtime_call,
     sandbox_call,
     stop_call,
@@ -233,6 +234,47 @@ def not_ready(reason: str) -> Iterator[BareFact]:
     if (match := _PLEG.search(reason)) and not match["elapsed"].startswith(NEVER):
         yield BareFact(Kind.PLEG, match.groupdict())
     yield from (_trouble(trouble) for trouble in troubles_in(reason))
+    if off := network(reason, "condition"):
+        yield _trouble(off)
+
+
+def _no_network(message: str, keys: Fields) -> Iterator[BareFact]:
+    """What the kubelet prints every five seconds while it is so."""
+    told = keys.get("networkReady", "") or message.partition("not ready: ")[2]
+    if off := network(f"runtime network not ready: {told}", "line"):
+        yield _trouble(off)
+
+
+_PLUGIN = re.compile(
+    r"error execing credential provider plugin (?P<plugin>[\w.-]{1,100}) for image (?P<image>\S{1,400}): (?P<error>.{1,2000})",
+    re.DOTALL,
+)
+
+
+def _uncredentialed(message: str, keys: Fields) -> Iterator[BareFact]:
+    """A plugin that gives no credentials for an image: pkg/credentialprovider/plugin. The pull goes on without them."""
+    if match := _PLUGIN.fullmatch(keys.get("err", "") or message.partition("provider: ")[2]):
+        error = {"error": match["error"].strip(": \n")}
+        yield BareFact(Kind.UNCREDENTIALED, match.groupdict() | error)
+
+
+_BOOTSTRAP = re.compile(
+    r"[Pp]art of the existing bootstrap client certificate.{0,400} is expired: .{1,100}"
+    r"|[Uu]nable to (?:load|read|parse) (?:TLS (?:configuration|cert) from )?existing bootstrap client config .{1,2000}",
+    re.DOTALL,
+)
+
+
+def _bootstrap(message: str, _keys: Fields) -> Iterator[BareFact]:
+    """Why a kubelet that starts cannot use its client certificate: pkg/kubelet/certificate/bootstrap."""
+    if _BOOTSTRAP.fullmatch(message):
+        yield BareFact(Kind.BOOTSTRAP, {"error": message[:LONGEST]})
+
+
+def _unhandled(message: str, keys: Fields) -> Iterator[BareFact]:
+    """From 1.31 on: the error that was a message of its own before."""
+    yield from _container_failed(message, keys)
+    yield from _bootstrap(keys.get("err", ""), {})
 
 
 def _failed(error: str) -> dict[str, str]:
@@ -515,7 +557,13 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("Error syncing pod", _sync),
     ('Operation for "', _operation),
     ("container &Container{Name:", _container_failed),
-    ("Unhandled Error", _container_failed),
+    ("Unhandled Error", _unhandled),
+    ("Failed getting credential from external registry", _uncredentialed),
+    ("Container runtime network not ready", _no_network),
+    *(
+        (begins, _bootstrap)
+        for begins in ("part of the existing bootstrap ", "Part of the existing bootstrap ", "unable to ", "Unable to ")
+    ),
     ("SyncLoop ADD", _arrived),
     ("SyncLoop (PLEG): event for pod", _pleg_died),
     ("Message for Container of pod", _changed),
@@ -567,7 +615,13 @@ _EVENT_WORDS = (
     "Error: secret", "Error: configmap", "Error: couldn't find key", "runAsNonRoot", "breaks non-root policy", "Error: failed to sync",
     "Created container", "tarted container", "ontainer started", "Error: object", "Error: services", "subPath", "Error: cannot find volume", "containerd task", "containerd container", "ailed to start container", "ontainer create failed", "Error: context deadline", "Error: checking sig", "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
 )  # fmt: skip
-_STATE_WORDS = ("pleg was last seen active", "container runtime is down", "container runtime status check", _CGROUP)
+_STATE_WORDS = (
+    "pleg was last seen active",
+    "container runtime is down",
+    "container runtime status check",
+    "runtime network not ready",
+    _CGROUP,
+)
 _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "Event(v1.ObjectReference": _EVENT_WORDS,
     "Event occurred": _EVENT_WORDS,
@@ -598,7 +652,9 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "StopContainer for ": ("failed", "with timeout"),
     'Container "': ("exited normally", "termination failed"),
     "container &Container{Name:": ("ErrImagePull",),
-    "Unhandled Error": ("ErrImagePull",),
+    "Unhandled Error": ("ErrImagePull", "existing bootstrap client"),
+    "unable to ": ("existing bootstrap client config",),
+    "Unable to ": ("existing bootstrap client config",),
     "SyncLoop (PLEG): ": ("ContainerDied",),
     "SyncLoop (PLEG): event for pod": ("ContainerDied",),
     "skipping pod synchronization": _STATE_WORDS,

@@ -59,7 +59,8 @@ def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
             if runs:
                 yield _loop_that_ended(run, runs)
                 continue
-            yield _loop(run, target) if _is_kubelets(run, facts) else _loop_of_a_program(run)
+            ahead = _last_errors(run, facts.of(Kind.BOOTSTRAP))
+            yield _loop(run, ahead, target) if _is_kubelets(run, facts) else _loop_of_a_program(run)
     exits = [fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/")]
     errors = facts.of(Kind.ERROR)
     for ended in _by_node(exits):
@@ -177,7 +178,8 @@ def _reason(fact: Fact) -> str:
     return _VARYING.sub("N", fact["error"])
 
 
-def _loop(run: list[Fact], target: ProposalTarget) -> Finding:
+def _loop(run: list[Fact], ahead: Sequence[Fact], target: ProposalTarget) -> Finding:
+    """``ahead``: what the kubelet reports of its client certificate before each end."""
     nodes, error = nodes_of(run), printable(run[-1]["error"].strip(": "), 240)
     cause = f"the kubelet does not start: {counted(len(run), 'attempt')}, each ended by: {error}."
     if run[-1]["server"]:
@@ -187,8 +189,12 @@ def _loop(run: list[Fact], target: ProposalTarget) -> Finding:
         cause += (
             f" This kubelet does not have the flag {flag[1]}; `rollout explain {flag[1]}` has the versions that do."
         )
+    if ahead:
+        told = printable(ahead[-1]["error"], 240)
+        cause += f" Before each end it reports: {told}. So it would need the bootstrap kubeconfig to ask for another certificate."
     fetch = f"what changed on the node: rollout verify --cluster {target.cluster or 'CLUSTER'}; its configuration: rollout check --kubelet-config FILE"
-    return Finding("kubelet-crash-loop", Confidence.CERTAIN, nodes, since(run), cause, proof(run), fetch_next=fetch)
+    shown = proof([*ahead[-1:], *run])
+    return Finding("kubelet-crash-loop", Confidence.CERTAIN, nodes, since(run), cause, shown, fetch_next=fetch)
 
 
 def _cgroup(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:

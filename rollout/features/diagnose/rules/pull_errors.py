@@ -440,8 +440,9 @@ _NAMED = re.compile(
 
 
 def _host(tokens: list[tuple[str, str]], links: list[str]) -> str:
-    """Of the last URL; else the host that a link names."""
-    urls = [text for kind, text in tokens if kind == "url"]
+    """Of the last URL ahead of a registry's own text; else the host that a link names."""
+    own = sum(map("".join(links).count, _MARKS))
+    urls = [text for kind, text in tokens[:own] if kind == "url"]
     match = re.match(r"https?://([^/?#]+)", urls[-1]) if urls else None
     if match:
         return match[1].lower()

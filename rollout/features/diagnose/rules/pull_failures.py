@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.durations import go_format
-from rollout.core.text.terminal import counted, seconds_text
+from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.features.diagnose.rules.cut_pulls import CUTS, RISK, Programs, cut_findings, proposed_deadline
 from rollout.features.diagnose.rules.facts import AGES, Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import (
@@ -350,6 +350,10 @@ def back_off_findings(facts: Facts, pulls: Sequence[Pull]) -> Iterator[Finding]:
             judged = _of_own_limit(limit.own_limit, limit.cuts, programs.version(last.node, limit.cuts.by), measured)
         else:
             judged = _judged(read, failed)
+        plugin = _plugin_of(failed, facts) if read.cause in _OF_CREDENTIALS else None
+        if plugin is not None:
+            told = f"{judged.cause} Before it the kubelet's credential plugin {plugin['plugin']} failed for this image: {printable(plugin['error'], 240)}."
+            judged = _Judged(told, judged.sure, judged.fetch)
         pods = len({fact["pod"] for fact in lines if fact["pod"] or failed.delays})
         of = f" for {counted(pods, 'pod')}" if pods else ""
         image = failed.image or "an image"
@@ -365,8 +369,24 @@ def back_off_findings(facts: Facts, pulls: Sequence[Pull]) -> Iterator[Finding]:
             begin = f"the runtime could not inspect {image}{of}, so it was not pulled: "
         yield Finding(
             "image-pull-backoff", judged.sure, nodes_of(lines), since(lines), begin + judged.cause,
-            proof([*lines, *failed.errors[-1:], *([failed.over] if failed.over else [])]), fetch_next=judged.fetch,
+            proof([*([plugin] if plugin else []), *lines, *failed.errors[-1:], *([failed.over] if failed.over else [])]), fetch_next=judged.fetch,
         )  # fmt: skip
+
+
+_OF_CREDENTIALS = (PullCause.CREDENTIALS, PullCause.NO_IMAGE_OR_ACCESS, PullCause.FORBIDDEN)
+PLUGIN_AHEAD = 60.0
+"""Seconds ahead of a pull's failure in which its credentials were asked for: a registry that refuses answers at once."""
+
+
+def _plugin_of(failed: _Failed, facts: Facts) -> Fact | None:
+    """The plugin that failed to give the credentials of this pull."""
+    ends = [error for error in failed.errors if error.at is not None]
+    for fact in reversed(facts.of(Kind.UNCREDENTIALED)):
+        of = failed.image.startswith((f"{fact['image']}:", f"{fact['image']}@")) or failed.image == fact["image"]
+        here = (end for end in ends if end.clock == fact.clock and fact.node in ("", end.node))
+        if of and fact.at is not None and any(0 <= (end.at or 0.0) - fact.at <= PLUGIN_AHEAD for end in here):
+            return fact
+    return None
 
 
 def _failed(facts: Facts) -> Iterator[_Failed]:

@@ -12,6 +12,7 @@ from rollout.features.diagnose.rules.event_lists import DocumentReader
 from rollout.features.diagnose.rules.event_tables import TableReader
 from rollout.features.diagnose.rules.facts import Fact
 from rollout.features.diagnose.rules.log_lines import LogReader, newest_first
+from rollout.features.diagnose.rules.long_errors import with_long_errors
 from rollout.features.diagnose.rules.others_text import OthersText
 from rollout.features.diagnose.rules.sieve import Sieve, UnreadLines, text_of
 from rollout.features.diagnose.rules.wrapped_documents import Wrapped, reader_of
@@ -93,7 +94,7 @@ class FileReading:
     def _log(self, lines: Iterable[Wrapped], latest: datetime) -> Iterator[Fact]:
         sieve, table, rows, others = Sieve(self.file, latest, zone=self.zone), TableReader(self.file), 0, OthersText()
         sieve.backwards = newest_first
-        for number, line, of_container in lines:
+        for number, line, of_container in with_long_errors(lines):
             of_others = others.take(number, line)
             if of_container:
                 of_others = True

@@ -11,7 +11,15 @@ from rollout.core.text.terminal import counted, seconds_text
 from rollout.features.diagnose.rules.facts import AGES, Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import Confidence, Finding, clock_text, go_seconds, nodes_of, proof, since
 from rollout.features.diagnose.rules.pulls import full_name
-from rollout.features.diagnose.rules.troubles import MOUNTED, NOT_KILLED, NOT_STOPPED, RESERVED, RUNTIME, volume_key
+from rollout.features.diagnose.rules.troubles import (
+    MOUNTED,
+    NETWORK,
+    NOT_KILLED,
+    NOT_STOPPED,
+    RESERVED,
+    RUNTIME,
+    volume_key,
+)
 
 LASTS = 120.0
 """Seconds from the first to the last report, from which it counts: the kubelet tries again every few seconds up to two minutes."""
@@ -53,6 +61,9 @@ def repeated_findings(facts: Facts) -> Iterator[Finding]:
         if id_ == RUNTIME:
             yield from _runtime(facts, ends, node, clock, lines)
             continue
+        if id_ == NETWORK:
+            yield from _network(lines)
+            continue
         of = known.name(identity, lines[0]) if id_ == NOT_KILLED else lines[0]["of"]
         mine = ends.of(id_, identity, lines)
         apart = float("inf") if _ends_once(id_, lines) else APART
@@ -74,7 +85,7 @@ def _identity(fact: Fact, known: _Containers) -> str:
         return known.identity(fact)
     if fact["id"] == NOT_STOPPED:
         return f"{fact['pod']} {fact['of']}"
-    return "" if fact["id"] == RUNTIME else fact["key"] or fact["of"]
+    return "" if fact["id"] in (RUNTIME, NETWORK) else fact["key"] or fact["of"]
 
 
 def _ends_once(id_: str, lines: Sequence[Fact]) -> bool:
@@ -229,6 +240,20 @@ def _runtime(facts: Facts, ends: _Ends, node: str, clock: str, lines: Sequence[F
             return
 
 
+def _network(lines: Sequence[Fact]) -> Iterator[Finding]:
+    """The kubelet's own lines prove how long; a Node's condition is of one moment."""
+    runs = list(apart_by([line for line in lines if line["by"] == "line"], []))
+    run = next((run for run in reversed(runs) if _at(run[-1]) - _at(run[0]) >= LASTS), None)
+    if run is not None:
+        yield _finding(NETWORK, run[-1]["of"], run, None)
+    elif told := [line for line in lines if line["by"] == "condition"]:
+        found = _finding(NETWORK, told[-1]["of"], told[-1:], None)
+        yield replace(found, confidence=Confidence.LIKELY, fetch_next=f"{_BOOTS}; {found.fetch_next}")
+
+
+_BOOTS = "the same condition some minutes later: a node that boots has it until its network plugin is there"
+
+
 def _hangs(facts: Facts, node: str, clock: str) -> bool:
     """Whether the kubelet also says for how long the runtime has not listed its containers."""
     return any(fact.node in ("", node) and fact.clock == clock for fact in facts.of(Kind.PLEG))
@@ -308,6 +333,10 @@ _TEXTS: Mapping[str, _Texts] = {
         {
             "network": "the network of the sandbox {of} cannot be removed: the network plugin fails, so the pod does not leave the API. No grace period changes it.",
         },
+    ),
+    NETWORK: _Texts(
+        "the runtime reported that the node has no network for pods: `{of}`. Meanwhile the node is not ready, and only pods in the host's network start.",
+        "the files of /etc/cni/net.d on the node, and whether the network plugin's pod runs there: it writes them",
     ),
     RESERVED: _Texts(
         "the runtime still holds the name {of} for an earlier try to create the container, which the kubelet gave up at its time limit. Known reasons are a slow disk and a runtime that hangs; the image is not one.",

@@ -17,6 +17,7 @@ LONGEST = 4096
 """Characters of an error that are read."""
 RUNTIME, NOT_KILLED, NOT_STOPPED = "runtime-down", "container-not-killed", "sandbox-not-stopped"
 RESERVED, MOUNTED = "container-name-reserved", "volume-not-unmounted"
+NETWORK = "network-not-ready"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ _DOWN = re.compile(
     r"(?:\[(?P<others>[^\[\]]{0,400}, )?)?container runtime is down(?P<more>, [^\[\]]{0,400})?(?: [^\[\]]{1,400})?\]?"
 )
 _NOT_YET = re.compile(r"\[?container runtime status check may not have completed yet(?:[,\]].*)?")
+_NO_NETWORK = re.compile(
+    r"\[?(?:[^\[\]]{0,400}, )?(?:container )?runtime network not ready: NetworkReady=false reason:\w{1,60} message:(?P<of>[^\],]{1,600})(?:, [^\]]{0,400})?\]?"
+)
 _KILL = re.compile(
     r'failed to "Kill(?P<what>Container|PodSandbox)" for "(?P<of>[\w.-]{1,253})" with Kill(?:Container|PodSandbox)Error: (?P<why>[^\n]{0,4000})'
 )
@@ -142,6 +146,12 @@ def _kills(plain: str) -> Iterator[RepeatedTrouble]:
             at = following + 3
         else:
             at = match.start("why") + len(own) + 2
+
+
+def network(reason: str, by: str) -> RepeatedTrouble | None:
+    """The runtime reports no network for pods: what it tells, in a line of the kubelet or in its Node's condition."""
+    match = _NO_NETWORK.fullmatch(reason[:LONGEST].strip())
+    return RepeatedTrouble(NETWORK, match["of"], by=by) if match else None
 
 
 def runtime_call(call: str, error: str) -> RepeatedTrouble | None:

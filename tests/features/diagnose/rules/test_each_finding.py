@@ -42,6 +42,9 @@ def sandbox() -> str:
     return f'"Error syncing pod, skipping" err={json.dumps(told)} pod="shop/api-0" podUID=9f3c'
 
 
+OFF = '"Container runtime network not ready" networkReady="NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"'
+
+
 def no_sandbox() -> str:
     """A message of kuberuntime_manager.go about a sandbox that is not made."""
     return f'"CreatePodSandbox for pod failed" err={json.dumps(CNI.replace("destroy", "setup").replace("(delete)", "(add)"))} pod="shop/api-0"'
@@ -145,6 +148,10 @@ LOGS: dict[str, tuple[str, str]] = {
         event_list([event(0, "BackOff", "Back-off restarting failed container app in pod web-1")]),
     ),
     "kubelet-crash-loop": (looped(BAD, 4, level="E"), looped(BAD, 4, every=4000, level="E")),
+    "network-not-ready": (
+        lines(*(klog(at, OFF, "E") for at in range(0, 200, 5))),
+        lines(*(klog(at, OFF, "E") for at in range(0, 60, 5))),
+    ),
     "negative-grace-period": (
         ending((0, "delete"), (0, "override -3"), (9, "gone"), (10, "remove")),
         ending((0, "delete"), (0, "override 2"), (1, "gone"), (2, "remove")),

@@ -30,6 +30,17 @@ def test_rows_without_their_header(form: str) -> None:
     assert facts[-1].kind is Kind.PULL_CUT
 
 
+@pytest.mark.parametrize("node", ["n1", "tess-node-0007", "ip-10-0-0-1.eu-central-1.compute.internal"])
+def test_a_row_that_does_not_begin_below_its_columns_is_read_by_its_blanks(node: str) -> None:
+    """Who pastes a table replaces the names of nodes, and the cells behind them move."""
+    header = "Type     Reason   Age                 From                     Message"
+    row = f'Warning  Failed   7m51s (x4 over 9m)  kubelet, {node}  Failed to pull image "web:1": manifest unknown'
+    facts = facts_of(header, row)
+    assert {(fact.at, fact.node, fact["image"], fact["error"]) for fact in facts} == {
+        (-540.0, node, "web:1", "manifest unknown"), (-471.0, node, "web:1", "manifest unknown"),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "line", ["Warning: the disk is full", "Normal operation resumed  after  5m  of  waiting", "  Warning  x"]
 )

@@ -385,3 +385,42 @@ def test_a_number_of_a_process_proves_no_node_where_another_process_may_have_it(
     assert shown(klog(600, bad, "E"), klog(1000, bad, "E")) == others, "its time is before that of n-1"
     others = {(("n-1",), Confidence.CERTAIN, (3,)), ((), Confidence.LIKELY, (5,))}
     assert shown(klog(1000, begin), klog(1900, bad, "E")) == others, "another process began"
+
+
+NO_BOOTSTRAP = "failed to run Kubelet: unable to load bootstrap kubeconfig: stat /etc/kubernetes/bootstrap-kubelet.conf: no such file or directory"
+EXPIRED = "part of the existing bootstrap client certificate in /etc/kubernetes/kubelet.conf is expired: 2026-10-06 18:55:55 +0000 UTC"
+
+
+def of_certificate(told: str, *, each: bool = True) -> str:
+    """Four starts that end without a bootstrap kubeconfig; ahead of each, or of the first one, a line about the certificate."""
+    text = []
+    for at in (0, 11, 22, 33):
+        text += [journal(klog(at, told, "E", "bootstrap.go:265"), at)] if each or not at else []
+        text.append(journal(klog(at, NO_BOOTSTRAP, "F", "server.go:271"), at))
+    return lines(*text)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        EXPIRED,
+        "Part of the existing bootstrap client certificate is expired: 2026-10-06 18:55:55 +0000 UTC",
+        "unable to read existing bootstrap client config from /etc/kubernetes/kubelet.conf: invalid configuration: no client-cert",
+        f'"Unhandled Error" err="{EXPIRED}" logger="UnhandledError"',
+    ],
+)
+def test_a_client_certificate_that_cannot_be_used_is_told_beside_the_end(told: str) -> None:
+    (loop,) = found(of_certificate(told)).values()
+    assert loop.confidence is Confidence.CERTAIN
+    assert "each ended by: unable to load bootstrap kubeconfig" in loop.cause
+    assert "Before each end it reports: " in loop.cause
+    assert ("is expired: 2026-10-06" in loop.cause) == ("is expired" in told)
+
+
+@pytest.mark.parametrize(
+    ("told", "each"),
+    [(EXPIRED, False), (f'"Probe failed" err="{EXPIRED}"', True), ("unable to sync node", True)],
+)
+def test_a_certificate_that_is_not_told_before_each_end_is_no_reason(told: str, each: bool) -> None:
+    (loop,) = found(of_certificate(told, each=each)).values()
+    assert "Before each end" not in loop.cause

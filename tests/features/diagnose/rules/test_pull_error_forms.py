@@ -267,6 +267,8 @@ HOSTS = (
         "127.0.0.1:65001",
     ),
     (f"{R}pulling from host [::1]:5000 failed with status code [manifests 1]: 500 Internal Server Error", "[::1]:5000"),
+    (f"{DD}toomanyrequests: You have reached your pull rate limit: https://www.docker.com/increase-rate-limit", ""),
+    (f"{DD}unauthorized: follow the steps in: https://docs.example.com/authentication", ""),
     (f"{X}something else", ""),
 )
 

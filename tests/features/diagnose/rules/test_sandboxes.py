@@ -136,6 +136,26 @@ def test_a_limit_of_the_kernel_is_no_disk(error: str) -> None:
     )
 
 
+def test_runc_before_1_0_quotes_each_step_within_the_other() -> None:
+    begin = 'failed to start container "web": Error response from daemon: OCI runtime create failed: container_linux.go:349: starting container process caused '
+    steps = "process_linux.go:449: container init caused "
+    mount = f"mounting {json.dumps('/a/cpuinfo')} to rootfs {json.dumps('/b/merged')} at {json.dumps('/b/merged/proc/cpuinfo')} caused {json.dumps('not a directory')}"
+    hook = f"process_linux.go:413: running prestart hook 0 caused {json.dumps('error running hook: exit status 1, stdout: , stderr: cli: driver error')}"
+    for inner, told in (
+        (
+            f"rootfs_linux.go:58: {mount}",
+            "its mount of /a/cpuinfo at /b/merged/proc/cpuinfo cannot be made: not a directory",
+        ),
+        (hook, "a hook of the runtime fails, a program of the node: `cli: driver error`"),
+    ):
+        error = begin + json.dumps(steps + json.dumps(inner))
+        for behind in (": unknown", ": unknown: Are you trying to mount a directory onto a file (or vice-versa)?"):
+            cause = cause_of_creation(error + behind)
+            if "mount" in inner or behind == ": unknown":
+                assert cause is not None
+                assert cause.told.startswith(told)
+
+
 NAMES = (
     f'{RUNC}exec: "sh: error loading seccomp filter: errno 524": stat sh: no such file or directory',
     f'{RUNC}exec: "a: error running hook #0: exit status 1, stdout: , stderr: b": executable file not found in $PATH',
