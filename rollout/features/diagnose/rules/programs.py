@@ -8,9 +8,21 @@ from collections.abc import Iterable
 from rollout.features.diagnose.rules.facts import Kind
 from rollout.kubelet.runtimes.known import DAEMONS
 
-OF_KUBELETS = frozenset({Kind.FATAL, Kind.START, Kind.ERROR, Kind.FLAG, Kind.NODE, Kind.CGROUP_V1, Kind.PLEG})
+OF_KUBELETS = frozenset(
+    {
+        Kind.FATAL,
+        Kind.START,
+        Kind.ERROR,
+        Kind.FLAG,
+        Kind.NODE,
+        Kind.CGROUP_V1,
+        Kind.PLEG,
+        Kind.BOOTSTRAP,
+        Kind.UNCREDENTIALED,
+    }
+)
 """What a line of another program does not show, whatever its words."""
-OF_KUBELETS_AND_RUNTIMES = frozenset({Kind.TROUBLE})
+OF_KUBELETS_AND_RUNTIMES = frozenset({Kind.TROUBLE, Kind.UNCONFIGURED})
 """What a runtime reports of itself too. Other clients of a runtime, such as ``crictl``, print the kubelet's lines about its calls."""
 PROGRAM_FIELDS = ("SYSLOG_IDENTIFIER", "_COMM", "_SYSTEMD_UNIT")
 """Fields of journald that name the program of a line."""

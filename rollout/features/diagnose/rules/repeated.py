@@ -62,7 +62,7 @@ def repeated_findings(facts: Facts) -> Iterator[Finding]:
             yield from _runtime(facts, ends, node, clock, lines)
             continue
         if id_ == NETWORK:
-            yield from _network(lines)
+            yield from _network(facts, clock, lines)
             continue
         of = known.name(identity, lines[0]) if id_ == NOT_KILLED else lines[0]["of"]
         mine = ends.of(id_, identity, lines)
@@ -240,18 +240,24 @@ def _runtime(facts: Facts, ends: _Ends, node: str, clock: str, lines: Sequence[F
             return
 
 
-def _network(lines: Sequence[Fact]) -> Iterator[Finding]:
-    """The kubelet's own lines prove how long; a Node's condition is of one moment."""
-    runs = list(apart_by([line for line in lines if line["by"] == "line"], []))
+def _network(facts: Facts, clock: str, lines: Sequence[Fact]) -> Iterator[Finding]:
+    """The kubelet's own lines prove how long; the last ones of a log, and a Node's condition, are of one moment."""
+    starts = [_at(start) for start in facts.of(Kind.START) if start.clock == clock]
+    runs = list(apart_by([line for line in lines if line["by"] == "line"], starts, ONCE_IN))
     run = next((run for run in reversed(runs) if _at(run[-1]) - _at(run[0]) >= LASTS), None)
     if run is not None:
         yield _finding(NETWORK, run[-1]["of"], run, None)
-    elif told := [line for line in lines if line["by"] == "condition"]:
-        found = _finding(NETWORK, told[-1]["of"], told[-1:], None)
+        return
+    ends = [_at(last) for last in facts.of(Kind.LAST) if last.clock == clock and last.at is not None]
+    last = runs[-1] if runs and any(0 <= end - _at(runs[-1][-1]) <= ONCE_IN / 2 for end in ends) else []
+    if told := last or [line for line in lines if line["by"] == "condition"][-1:]:
+        found = _finding(NETWORK, told[-1]["of"], told, None)
         yield replace(found, confidence=Confidence.LIKELY, fetch_next=f"{_BOOTS}; {found.fetch_next}")
 
 
-_BOOTS = "the same condition some minutes later: a node that boots has it until its network plugin is there"
+ONCE_IN = 30.0
+"""Seconds within which a kubelet whose runtime has no network says so again: it does every five."""
+_BOOTS = "whether it is so some minutes later: a node that boots has it until its network plugin is there"
 
 
 def _hangs(facts: Facts, node: str, clock: str) -> bool:

@@ -27,6 +27,10 @@ def config_findings(facts: Facts) -> Iterator[Finding]:
         if fact.at is not None:
             made[fact.clock, fact["pod"], fact["container"], fact.kind is Kind.RAN].append(fact)
             in_pod[fact.clock, fact["pod"], fact.kind is Kind.RAN].append(fact)
+    sandboxes: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in facts.of(*_IN_SANDBOX):
+        if fact.at is not None and fact["pod"] and not fact["sandbox"] and fact["reason"] != SANDBOX:
+            sandboxes[fact.clock, fact["pod"]].append(fact)
     tries: dict[tuple[str, str, str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.UNCONFIGURED):
         tries[fact.clock, fact["pod"], fact["container"], _id(fact)].append(fact)
@@ -37,18 +41,15 @@ def config_findings(facts: Facts) -> Iterator[Finding]:
         config, sandbox = id_ == "container-config-error", id_ == "sandbox-not-created"
         own = made[clock, name, container, config] or made[clock, name, "", config]
         any_ = () if container else in_pod[clock, name, config]
-        # Any container of the pod that was made or started has its sandbox.
-        pod = (
-            _Pod(lines, sorted((*in_pod[clock, name, True], *any_), key=_at), ()) if sandbox else _Pod(lines, own, any_)
-        )
+        pod = _Pod(lines, sandboxes[clock, name], ()) if sandbox else _Pod(lines, own, any_)
         if pod.counts:
             groups[clock, "" if sandbox else name.partition("/")[0], container, f"{id_} {_told(lines[-1])}"].append(pod)
     for pods in groups.values():
         yield _finding([pod for pod in pods if pod.end is None] or pods)
 
 
-def _at(fact: Fact) -> float:
-    return fact.at or 0.0
+_IN_SANDBOX = (Kind.QUEUED, Kind.PULLED, Kind.PULL_FAILED, Kind.BACK_OFF, Kind.UNCONFIGURED, Kind.RAN, Kind.STARTED)
+"""What a kubelet does in a sandbox that was made: it pulls an image, and makes and starts a container."""
 
 
 def _id(fact: Fact) -> str:

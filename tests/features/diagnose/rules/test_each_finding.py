@@ -150,7 +150,7 @@ LOGS: dict[str, tuple[str, str]] = {
     "kubelet-crash-loop": (looped(BAD, 4, level="E"), looped(BAD, 4, every=4000, level="E")),
     "network-not-ready": (
         lines(*(klog(at, OFF, "E") for at in range(0, 200, 5))),
-        lines(*(klog(at, OFF, "E") for at in range(0, 60, 5))),
+        lines(*(klog(at, OFF, "E") for at in range(0, 60, 5)), klog(90, '"Kubelet version" kubeletVersion="v1.33.1"')),
     ),
     "negative-grace-period": (
         ending((0, "delete"), (0, "override -3"), (9, "gone"), (10, "remove")),

@@ -44,7 +44,13 @@ def test_what_the_kubelet_prints_for_minutes_is_certain(told: str, begin: str) -
     line = begin.format(WORDS + told)
     (finding,) = found(lines(*(klog(at, line, "E") for at in range(0, 180, 5)))).values()
     assert (finding.id, finding.confidence, f"`{told}`" in finding.cause) == (ID, Confidence.CERTAIN, True)
-    assert not found(lines(*(klog(at, line, "E") for at in range(0, 90, 5)))), "a node that boots"
+    boots = [klog(at, line, "E") for at in range(0, 90, 5)]
+    (unsure,) = found(lines(*boots)).values()
+    assert unsure.confidence is Confidence.LIKELY, "the log ends while it is so, and a node that boots looks the same"
+    later = klog(120, '"Observed pod startup duration" pod="shop/web"')
+    assert not found(lines(*boots, later)), "the kubelet would have said so again"
+    again = [klog(at, line, "E") for at in range(125, 200, 5)]
+    assert not found(lines(*boots, *again, klog(260, "x"))), "two boots are not one time of three minutes"
 
 
 @pytest.mark.parametrize("told", TOLD)

@@ -8,7 +8,7 @@ import pytest
 
 from rollout.features.diagnose.rules.container_creation import cause_of_creation
 from rollout.features.diagnose.rules.finding import Confidence, Finding
-from tests.features.diagnose.rules.logs import event, event_list, found, klog, lines, logrus
+from tests.features.diagnose.rules.logs import NODE, event, event_list, found, journal, klog, lines, logrus
 
 ID = "sandbox-not-created"
 S = "3fe33199939736653d0eb5ffb41ffd4a"
@@ -111,6 +111,27 @@ def test_a_sandbox_that_a_later_try_makes_is_no_finding() -> None:
     made = '"Event occurred" object="shop/web-1" fieldPath="spec.initContainers{a}" kind="Pod" apiVersion="v1" type="Normal" reason="Created" message="Created container a"'
     assert only(lines(*tries, klog(150, sync(error), "E"), klog(160, made))).cause.startswith("over since")
     assert not found(lines(*tries, klog(60, made), *(klog(at, sync(error), "E") for at in (9000, 9012))))
+
+
+@pytest.mark.parametrize("reason", ["Pulling", "Pulled", "Started"])
+def test_what_a_kubelet_does_in_a_sandbox_shows_that_it_was_made(reason: str) -> None:
+    error = next(iter(FORMS))
+    told = {
+        "Pulling": 'Pulling image "r/a:1"',
+        "Pulled": 'Successfully pulled image "r/a:1"',
+        "Started": "Started container a",
+    }[reason]
+    failed = event(150, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {RPC}{error}", first=0, count=12)
+    assert only(event_list([failed, event(170, reason, told)])).cause.startswith("over since 09:02:50")
+    assert not only(event_list([failed, event(170, reason, told, "web-2")])).cause.startswith("over")
+
+
+def test_another_program_that_prints_the_kubelets_lines_shows_none() -> None:
+    text = [klog(at, manager(next(iter(FORMS))), "E") for at in (0, 15, 150)]
+    assert only(lines(*(journal(line, at) for line, at in zip(text, (0, 15, 150), strict=True)))).nodes == (NODE,)
+    assert not found(
+        lines(*(journal(line, at, "event-exporter[9]") for line, at in zip(text, (0, 15, 150), strict=True)))
+    )
 
 
 def test_a_socket_that_refuses_is_a_runtime_that_is_down() -> None:
