@@ -19,6 +19,7 @@ from rollout.features.diagnose.rules.troubles import (
     network,
     runtime_call,
     sandbox_call,
+    status_call,
     stop_call,
     troubles_in,
 )
@@ -415,12 +416,13 @@ _CALL = re.compile(
 def _called(message: str, keys: Fields) -> Iterator[BareFact]:
     """A list of the runtime, or its status, that failed."""
     if match := _CALL.fullmatch(message):
-        trouble = runtime_call(match["call"], match["error"] or keys.get("err", ""))
+        call, error = match["call"], match["error"] or keys.get("err", "")
+        trouble = status_call(error) if call == "Status" else runtime_call(call, error)
         yield from [_trouble(trouble)] if trouble else []
 
 
 def _unsound(message: str, keys: Fields) -> Iterator[BareFact]:
-    trouble = runtime_call("Status", keys.get("err", "") or message.partition("failed: ")[2])
+    trouble = status_call(keys.get("err", "") or message.partition("failed: ")[2])
     yield from [_trouble(trouble)] if trouble else []
 
 

@@ -159,10 +159,12 @@ def _unexplained_loop(run: list[Fact], errors: list[Fact]) -> Finding:
 
 
 def _runs(deaths: Sequence[Fact]) -> Iterator[list[Fact]]:
-    """Ends with the same reason that follow each other; two lines within two seconds are of one end."""
+    """Ends with the same reason that follow each other; two lines of one process within two seconds are of one end."""
     run: list[Fact] = []
     for fact in deaths:
-        same_end = fact.kind is Kind.FATAL  # systemd writes one line for each end
+        # systemd writes one line for each end; a line without the number of its process may be of any
+        pids = {fact["pid"], run[-1]["pid"]} - {""} if run else set()
+        same_end = fact.kind is Kind.FATAL and len(pids) < 2
         if same_end and run and fact.at is not None and run[-1].at is not None and fact.at - run[-1].at <= 2:
             continue
         if run and ((fact.at or 0.0) - (run[-1].at or 0.0) > APART or _reason(fact) != _reason(run[-1])):

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rollout.core.text.terminal import counted, seconds_text
+from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.features.diagnose.rules.facts import AGES, Fact, Facts, Kind
 from rollout.features.diagnose.rules.finding import Confidence, Finding, clock_text, go_seconds, nodes_of, proof, since
 from rollout.features.diagnose.rules.pulls import full_name
@@ -210,6 +210,7 @@ def _runtime(facts: Facts, ends: _Ends, node: str, clock: str, lines: Sequence[F
         ("kubelet", 0.0),
         ("brackets", STARTS),
         ("socket", STARTS),
+        ("refused", LASTS),
         ("late", LASTS),
         ("status", LASTS),
     ):
@@ -218,11 +219,13 @@ def _runtime(facts: Facts, ends: _Ends, node: str, clock: str, lines: Sequence[F
             lasted = _at(run[-1]) - _at(run[0])
             often = max(len(run), *(line.times for line in run))
             least = LASTS if at_least and _end_of(run, answers) else at_least
-            if lasted < least or (by in ("socket", "late") and often < OFTEN):
+            if lasted < least or (by in ("socket", "refused", "late") and often < OFTEN):
                 continue
             texts = _TEXTS[RUNTIME]
             calls = ", ".join(dict.fromkeys(line["of"] for line in run if line["of"]))
-            cause = texts.of_by.get(by, texts.cause).format(of=calls, socket=run[0]["away"]) + how_often(run)
+            cause = texts.of_by.get(by, texts.cause).format(
+                of=calls, socket=printable(run[0]["away"], 300)
+            ) + how_often(run)
             opened = _open_pull(facts, node, clock, _at(run[0]))
             if opened:
                 cause += f" The pull of {opened['image']} was under way then."
@@ -246,12 +249,12 @@ def _network(facts: Facts, clock: str, lines: Sequence[Fact]) -> Iterator[Findin
     runs = list(apart_by([line for line in lines if line["by"] == "line"], starts, ONCE_IN))
     run = next((run for run in reversed(runs) if _at(run[-1]) - _at(run[0]) >= LASTS), None)
     if run is not None:
-        yield _finding(NETWORK, run[-1]["of"], run, None)
+        yield _finding(NETWORK, printable(run[-1]["of"], 300), run, None)
         return
     ends = [_at(last) for last in facts.of(Kind.LAST) if last.clock == clock and last.at is not None]
     last = runs[-1] if runs and any(0 <= end - _at(runs[-1][-1]) <= ONCE_IN / 2 for end in ends) else []
     if told := last or [line for line in lines if line["by"] == "condition"][-1:]:
-        found = _finding(NETWORK, told[-1]["of"], told, None)
+        found = _finding(NETWORK, printable(told[-1]["of"], 300), told, None)
         yield replace(found, confidence=Confidence.LIKELY, fetch_next=f"{_BOOTS}; {found.fetch_next}")
 
 
@@ -321,6 +324,7 @@ _TEXTS: Mapping[str, _Texts] = {
         {
             "brackets": "the container runtime does not answer the kubelet, by the kubelet's own check. Pods neither start nor end.",
             "socket": "nothing answers at the container runtime's socket {socket} ({of}): the runtime does not run, or it listens elsewhere. Pods neither start nor end.",
+            "refused": "the container runtime answers the kubelet's question for its status with an error: `{socket}`. The kubelet works on no pod meanwhile.",
             "late": "the container runtime does not answer the kubelet's calls in time ({of}). It hangs, or its disk is too slow.",
             "status": "the first check of the container runtime's status has not succeeded since the kubelet started, which takes seconds on a healthy node. The kubelet works on no pod.",
         },

@@ -162,6 +162,19 @@ def runtime_call(call: str, error: str) -> RepeatedTrouble | None:
     return RepeatedTrouble(RUNTIME, call, by="late") if _LATE.fullmatch(plain) else None
 
 
+_REFUSED = re.compile(r"rpc ?error: code = (?:Unknown|Internal) ?desc = (?P<why>.{1,600})", re.DOTALL)
+
+
+def status_call(error: str) -> RepeatedTrouble | None:
+    """The runtime's own status: nothing answers, or the runtime answers with an error of its own."""
+    if (away := runtime_call("Status", error)) is not None:
+        return away
+    match = _REFUSED.fullmatch(error[:LONGEST].strip())
+    return (
+        RepeatedTrouble(RUNTIME, "Status", by="refused", away=match["why"].removesuffix(": unknown")) if match else None
+    )
+
+
 def stop_call(container: str, error: str) -> RepeatedTrouble | None:
     """StopContainer failed. A container that is gone already has ended."""
     if re.match(r"rpc ?error: code = NotFound ", error):

@@ -79,7 +79,16 @@ class _Pod:
 
 def _told(fact: Fact) -> str:
     cause = cause_of(fact["reason"], fact["error"], fact["pod"])
-    return printable(f"`{fact['error']}`", 300) if cause is None else cause.told
+    return printable(f"`{_shown(fact['error'])}`", LONGEST + 10) if cause is None else cause.told
+
+
+LONGEST = 300
+"""Characters of an error that are shown."""
+
+
+def _shown(error: str) -> str:
+    """The error; of a longer one its end, where the last cause stands."""
+    return error if len(error) <= LONGEST else f"…{error[-LONGEST:]}"
 
 
 _UNKNOWN = "the kubelet's lines about this pod around the error: it is of no form that rollout knows"

@@ -424,3 +424,14 @@ def test_a_client_certificate_that_cannot_be_used_is_told_beside_the_end(told: s
 def test_a_certificate_that_is_not_told_before_each_end_is_no_reason(told: str, each: bool) -> None:
     (loop,) = found(of_certificate(told, each=each)).values()
     assert "Before each end" not in loop.cause
+
+
+def test_ends_of_different_processes_within_two_seconds_are_several() -> None:
+    """Kind starts its kubelet again after one second."""
+    told = '"Failed to run kubelet" err="failed to run Kubelet: invalid configuration: cgroup-root [\\"kubelet\\"] doesn\'t exist"'
+    ends = [klog(at * 1.5, told, "E", "server.go:294").replace(" 3033 ", f" {3033 + at} ") for at in range(3)]
+    (loop,) = found(lines(*(journal(line, at * 1.5) for at, line in enumerate(ends)))).values()
+    assert "3 attempts, each ended by: invalid configuration: cgroup-root" in loop.cause
+    assert not found(lines(*(journal(klog(at / 2, told, "E", "server.go:294"), at / 2) for at in range(3)))), (
+        "one process"
+    )

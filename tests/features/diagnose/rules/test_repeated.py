@@ -164,3 +164,14 @@ def test_a_long_back_off_alone_shows_that_the_tries_failed_for_long() -> None:
 def test_failures_of_a_name_alone_belong_together_only_if_they_follow_each_other(apart: int, counts: bool) -> None:
     told = lines(*(klog(at, sync("app", "KillContainerError", AWAY), "E") for at in (0, apart)))
     assert ("container-not-killed" in found(told)) is counts
+
+
+STATUS = '"Status from runtime service failed" err="rpc error: code = {} desc = stat /proc/1087/ns/pid: permission denied: unknown"'
+
+
+def test_a_runtime_that_answers_its_status_with_an_error_is_told_by_it() -> None:
+    (finding,) = found(lines(*(klog(at, STATUS.format("Unknown"), "E") for at in (0, 5, 10, 300)))).values()
+    assert (finding.id, finding.confidence) == ("runtime-down", Confidence.CERTAIN)
+    assert "with an error: `stat /proc/1087/ns/pid: permission denied`" in finding.cause
+    assert not found(lines(*(klog(at, STATUS.format("Unknown"), "E") for at in (0, 5, 10)))), "it starts"
+    assert not found(lines(*(klog(at, STATUS.format("Unimplemented"), "E") for at in (0, 5, 300)))), "another CRI"

@@ -104,6 +104,11 @@ def test_an_error_of_no_known_form_is_likely_and_quoted() -> None:
     assert (finding.confidence, "no such thing" in finding.cause) == (Confidence.LIKELY, True)
 
 
+def test_of_a_long_error_its_end_is_shown() -> None:
+    finding = only(lines(*(klog(at, sync(f"{'x' * 400}: err: no such device"), "E") for at in (0, 150))))
+    assert "x: err: no such device`. Of pod shop/web-1." in finding.cause
+
+
 def test_a_sandbox_that_a_later_try_makes_is_no_finding() -> None:
     error = next(iter(FORMS))
     tries = [klog(at, sync(error), "E") for at in (0, 12, 30)]
