@@ -259,7 +259,7 @@ def _network(facts: Facts, clock: str, lines: Sequence[Fact]) -> Iterator[Findin
 
 
 ONCE_IN = 30.0
-"""Seconds within which a kubelet whose runtime has no network says so again: it does every five."""
+"""Seconds within which a kubelet reports again that its runtime has no network: it does so every five."""
 _BOOTS = "whether it is so some minutes later: a node that boots has it until its network plugin is there"
 
 
