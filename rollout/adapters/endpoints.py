@@ -16,7 +16,7 @@ from rollout.adapters.files import content_of, opened
 from rollout.adapters.http import MOST_BYTES, Http, HttpAnswer
 from rollout.adapters.owners import REMEDY, check_ours, others_hold
 from rollout.core.model.inventory import Endpoints
-from rollout.errors import InputError, Problem, RemoteError
+from rollout.errors import AwayError, InputError, Problem, RemoteError
 
 # Bearer tokens in files that others rotate: read again every minute, never shown.
 
@@ -26,7 +26,7 @@ EVERY = 60.0
 
 
 class TokenFile:
-    """The token in a file, at most one minute old. Thread-safe."""
+    """The token in a file, at most one minute old; the last one while the file is written anew. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,16 +38,22 @@ class TokenFile:
         with self._lock:
             if not self._token or time.monotonic() - self._read_at > EVERY:
                 try:
-                    if why := others_hold(self._path):
-                        raise RemoteError("no-token", why, hint=REMEDY)
-                    token = content_of(self._path, MOST_TOKEN_BYTES).decode("ascii").strip()
-                except OSError as exc:
-                    raise RemoteError("no-token", f"{self._path}: {exc.strerror}") from None
-                except UnicodeDecodeError:
-                    token = ""
-                self._token = bearer(token, str(self._path))
-                self._read_at = time.monotonic()
+                    self._token, self._read_at = self._in_file(), time.monotonic()
+                except RemoteError as error:
+                    if not self._read_at:
+                        raise
+                    if not self._token:  # it was refused, and what rotates it may write the file at this moment
+                        raise AwayError(error.reference, error.message, hint=error.hint) from None
             return self._token
+
+    def _in_file(self) -> str:
+        try:
+            if why := others_hold(self._path):
+                raise RemoteError("no-token", why, hint=REMEDY)
+            written = content_of(self._path, MOST_TOKEN_BYTES)
+        except OSError as exc:
+            raise RemoteError("no-token", f"{self._path}: {exc.strerror}") from None
+        return bearer(written.decode("ascii", "replace").strip(), str(self._path))
 
     def forget(self) -> None:
         """The server refused the token: the next call reads the file again."""

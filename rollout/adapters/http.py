@@ -26,6 +26,8 @@ MOST_BYTES = 64 * 1024 * 1024
 CONNECTIONS = 160
 _AWAY = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses after which a retry may succeed."""
+_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+"""What a load balancer without a back end does, or a server that restarts. It shows nothing about a certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +99,15 @@ def _translated(exc: Exception, timeout: float) -> RemoteError:
         return AwayError("deadline", f"no answer in {timeout:.3g} s")
     if isinstance(exc, (httpcore.NetworkError, OSError, ssl.SSLError)):
         reason = _root(exc)
+        if isinstance(reason, _CLOSED):
+            return AwayError("not-reached", "the connection was closed before TLS had begun")
         if isinstance(reason, ssl.SSLError):
             return RemoteError("tls", printable(getattr(reason, "verify_message", "") or str(reason), 200))
         return AwayError(
             "not-reached", printable(getattr(reason, "strerror", "") or str(reason) or "no connection", 200)
         )
     if isinstance(exc, httpcore.RemoteProtocolError):
-        return AwayError("bad-answer", f"not HTTP: {printable(str(exc), 200)}")
+        return AwayError("bad-answer", f"not a whole HTTP answer: {printable(str(exc), 200)}")
     if isinstance(exc, (httpcore.LocalProtocolError, httpcore.UnsupportedProtocol, ValueError)):
         return RemoteError("bad-request", printable(str(exc), 200))
     raise exc

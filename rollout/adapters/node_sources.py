@@ -302,8 +302,8 @@ class RememberingSources:
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         api = self._meant(kubeconfig, context)
         nodes = self._sources.live(kubeconfig, context)
-        if api != self._meant(kubeconfig, context):
-            return nodes  # the context was switched meanwhile: which one gave the list is not known
+        if not nodes or api != self._meant(kubeconfig, context):
+            return nodes  # an empty list helps nobody; after a switch of the context it is not known which one gave it
         kept = _Kept(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", api, nodes)
         path = api.file(self._folder)
         with suppress(OSError):  # optional: without the copy an emergency needs the API server

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rollout.adapters.http import Http
-from rollout.errors import RemoteError
+from rollout.errors import AwayError, RemoteError
 from tests.adapters.web import Reply, web
 
 pytestmark = pytest.mark.process
@@ -66,6 +66,31 @@ def test_a_resolver_that_never_answers_is_not_waited_for(monkeypatch: pytest.Mon
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     assert error("http://prometheus.example/") == "deadline"
     over.set()
+
+
+def test_a_connection_that_is_closed_before_tls_shows_nothing_about_a_certificate() -> None:
+    """So does a load balancer without a back end, while an API server restarts. A retry may succeed."""
+
+    def close(server: socket.socket) -> None:
+        wire, _ = server.accept()
+        with wire:
+            wire.recv(1 << 14)  # the beginning of TLS; what is unread would be a reset
+            wire.shutdown(socket.SHUT_WR)
+            wire.recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, closing(Http()) as http:
+        threading.Thread(target=close, args=(server,), daemon=True).start()
+        with pytest.raises(AwayError, match="the connection was closed before TLS had begun"):
+            http.ask("GET", f"https://127.0.0.1:{server.getsockname()[1]}/", timeout=30.0)
+
+
+def test_half_an_answer_is_not_told_as_something_else_than_http() -> None:
+    with (
+        web(Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")) as found,
+        closing(Http()) as http,
+        pytest.raises(AwayError, match="not a whole HTTP answer"),
+    ):
+        http.ask("GET", found.url, timeout=30.0)
 
 
 def test_a_server_that_reads_a_request_slowly_does_not_get_all_of_it() -> None:

@@ -39,13 +39,13 @@ def dev(_kubeconfig: str, _context: str) -> ApiServer:
 class Api:
     """An API server; ``away``: it cannot be reached."""
 
-    def __init__(self, *, away: bool = False) -> None:
-        self.away = away
+    def __init__(self, *, away: bool = False, nodes: tuple[LiveNode, ...] = NODES) -> None:
+        self.away, self.nodes = away, nodes
 
     def live(self, _kubeconfig: str, _context: str) -> tuple[LiveNode, ...]:
         if self.away:
             raise RemoteError("api-away", "connection refused")
-        return NODES
+        return self.nodes
 
     def ansible_values(self, path: str, templates: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, object]]:
         raise AssertionError(path)
@@ -139,6 +139,12 @@ def test_a_list_that_was_asked_for_while_the_context_was_switched_is_not_kept(tm
     servers = iter((RNO, DEV))
     assert RememberingSources(Api(), tmp_path, lambda *_: next(servers)).live("k", "") == NODES
     assert not list(tmp_path.glob("nodes-*"))
+
+
+def test_an_empty_list_does_not_replace_one_with_nodes(tmp_path: Path) -> None:
+    RememberingSources(Api(), tmp_path, rno).live("k", "")
+    assert RememberingSources(Api(nodes=()), tmp_path, rno).live("k", "") == ()
+    assert RecallingSources(Api(away=True), tmp_path, rno, lambda _said: None).live("k", "") == NODES
 
 
 def test_a_current_context_is_told_by_its_name_and_its_server(tmp_path: Path) -> None:

@@ -86,6 +86,17 @@ def test_group_variables_count_from_the_outer_to_the_inner_group_and_a_host_s_ow
     assert load(without).nodes["n10"].user == "sre"
 
 
+@pytest.mark.parametrize(
+    ("priority", "user"), [(10, "sre"), ("10", "sre"), ("1", "gpu"), ("high", "gpu"), (None, "gpu")]
+)
+def test_the_priority_of_a_group_may_be_a_text_as_for_ansible(priority: object, user: str) -> None:
+    printed = but(few={"hosts": ["n2"], "vars": {"ansible_user": "sre", "ansible_group_priority": priority}})
+    printed["all"]["children"] = ["ungrouped", "edge", "gpu", "kube_node", "few", "zone_a", "zone_b"]
+    printed["kube_node"] = {"hosts": ["n1", "n2", "n10"]}
+    del printed["_meta"]["hostvars"]["n2"]["ansible_user"]
+    assert load(printed).nodes["n2"].user == user
+
+
 def test_a_registry_is_a_variable_that_the_file_names() -> None:
     printed = but(gpu={"hosts": ["n2"], "vars": {"pulls_from": "gpu.example.net"}})
     rest = "registry: registry.example.net\n"

@@ -15,14 +15,15 @@ _DEAD = frozenset({"Z", "X", "x"})
 
 def this_process() -> str:
     """``host:boot.pids:pid:start``. Two machines may have the same name; no two share a boot and a process table."""
-    return f"{_here()}:{os.getpid()}:{_start_time(os.getpid())}"
+    return f"{_here()}:{os.getpid()}:{_start_time(os.getpid()) or ''}"
 
 
 def is_alive(owner: str, silent: float) -> bool:
     """Whether a lease's owner may still act: its process exists on this machine, or its heartbeat is recent."""
     if is_here(owner):
         _, pid, started = owner.rsplit(":", 2)
-        return _start_time(int(pid)) == started
+        if (found := _start_time(int(pid))) is not None:
+            return found == started != ""
     return silent <= LEASE_SECONDS
 
 
@@ -51,16 +52,27 @@ def _here() -> str:
     return f"{socket.gethostname()}:{boot}.{processes}"
 
 
-def _start_time(pid: int) -> str:
+def _start_time(pid: int) -> str | None:
     """Field 22 of /proc/PID/stat: with the pid it identifies a process for ever.
 
-    Empty when there is no such process, or only a zombie: its parent may never wait for it.
+    Empty when there is no such process, or only a zombie: its parent may never wait for it. ``None``: there is one that
+    cannot be looked at, as another user's where /proc is mounted with ``hidepid``.
     """
     stat = _read(f"/proc/{pid}/stat")
     if not stat:
-        return ""
+        return None if _exists(pid) else ""
     condition, *fields = stat.rsplit(")", 1)[1].split()
     return "" if condition in _DEAD else fields[18]
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _read(path: str) -> str:

@@ -58,12 +58,26 @@ def may_pass(error: BaseException | None) -> bool:
 
 def reader_of(folder: Path) -> FileReader | None:
     """``None``: the journal in the folder is not of this version's revision, or cannot be opened."""
-    for connect in (sqlite3.connect, _connect_read_only):
-        with suppress(sqlite3.Error):
-            connection = connect(folder / FILE)
-            if connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(REVISIONS[-1],)]:
-                return FileReader(folder, connection)
+    try:
+        return _reader(folder, sqlite3.connect(folder / FILE))
+    except sqlite3.Error as error:
+        if not _cannot_write(error):  # it may be locked: without the lock of another process, its file is not whole
+            return None
+    with suppress(sqlite3.Error):
+        return _reader(folder, _connect_read_only(folder / FILE))
     return None
+
+
+def _reader(folder: Path, connection: sqlite3.Connection) -> FileReader | None:
+    if connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(REVISIONS[-1],)]:
+        return FileReader(folder, connection)
+    connection.close()
+    return None
+
+
+def _cannot_write(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 def _connect_read_only(file: Path) -> sqlite3.Connection:

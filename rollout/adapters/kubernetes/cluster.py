@@ -14,6 +14,7 @@ from rollout.adapters.kubernetes.objects import lease, live_node, pod, pull_coun
 from rollout.adapters.kubernetes.pods import over, placed_pod, planned_pod
 from rollout.core.model.live import Lease, LiveNode, PullCounter, Sight
 from rollout.core.model.pods import PlacedPod
+from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -119,7 +120,10 @@ class KubernetesCluster:
     def configz(self, node: str, timeout: float) -> Mapping[str, Any]:
         """The configuration in force on the node's kubelet, through the API server."""
         answer = self._client.get(f"/api/v1/nodes/{quote(node, safe='')}/proxy/configz", timeout)
-        return mapping(answer.get("kubeletconfig"), "kubeletconfig")
+        shown = mapping(answer.get("kubeletconfig"), "kubeletconfig")
+        if not shown:  # no kubelet runs without one
+            raise RemoteError("bad-answer", "the answer has no kubeletconfig")
+        return shown
 
     def pull_counter(self, node: str, timeout: float) -> PullCounter:
         """From the kubelet's own metrics, through the API server."""
@@ -146,11 +150,14 @@ class KubernetesCluster:
 
     def _node(self, node: str, until: float) -> LiveNode:
         try:
-            return live_node(self._client.get(f"/api/v1/nodes/{quote(node, safe='')}", _left(until)))
+            found = live_node(self._client.get(f"/api/v1/nodes/{quote(node, safe='')}", _left(until)))
         except RemoteError as error:
             if error.reference == "not-found":
                 raise RemoteError("no-such-node", f"the API server knows no Node {node}") from None
             raise
+        if found.name != node:
+            raise RemoteError("bad-answer", f"the answer is not the Node {node}")
+        return found
 
     def _lease(self, name: str, until: float) -> Lease | None:
         try:
@@ -170,15 +177,16 @@ class KubernetesCluster:
     def missing(self, needed: tuple[Right, ...], name: str = "") -> tuple[str, ...]:
         """Those of these rights that the kubeconfig lacks. ``name``: for one object of that name."""
         missing = tuple(
-            f"{verb} {resource}" + (f" in {namespace}" if namespace else "")
+            f"{verb} {resource}" + (f" in {namespace}" if namespace else "") + why
             for verb, group, resource, namespace in needed
-            if not self._may(verb, group, resource, namespace, name)
+            if (why := self._why_not(verb, group, resource, namespace, name)) is not None
         )
         if not missing:
             self._client.rights_were_checked()
         return missing
 
-    def _may(self, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
+    def _why_not(self, verb: str, group: str, resource: str, namespace: str, name: str) -> str | None:
+        """``None``: it may. Else what the server could not check, if anything: it may be that its authorizer is away."""
         kind, _, below = resource.partition("/")
         attributes = {
             "verb": verb, "group": group, "resource": kind, "subresource": below, "namespace": namespace, "name": name,
@@ -189,7 +197,13 @@ class KubernetesCluster:
             "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
         }
         answer: Any = self._client.post(REVIEWS, review, REVIEW_SECONDS)
-        return mapping(answer.get("status"), "status").get("allowed") is True
+        status = mapping(answer.get("status"), "status")
+        if not isinstance(status.get("allowed"), bool):
+            raise RemoteError("bad-answer", "the answer does not have what this user may do")
+        if status["allowed"]:
+            return None
+        unchecked = printable(text(status.get("evaluationError"), "evaluationError"), 200)
+        return f" (the server could not check all of it: {unchecked})" if unchecked else ""
 
     def close(self) -> None:
         self._client.close()

@@ -108,8 +108,8 @@ class Credential:
 def context_for(connection: ApiAccess, certificate: bytes, key: bytes) -> ssl.SSLContext:
     """Verifies the server by the kubeconfig's authority; presents the client certificate, if any."""
     try:
-        authority = connection.authority.decode("ascii") if connection.authority else None
-        context = ssl.create_default_context(cadata=authority)
+        authority = connection.authority.decode("ascii", "backslashreplace") if connection.authority else None
+        context = ssl.create_default_context(cadata=authority)  # text beside certificates is in any language
     except (ssl.SSLError, ValueError):
         raise _unusable(connection, "the certificate authority is not a PEM certificate") from None
     if certificate or key:
@@ -152,16 +152,16 @@ def ask_plugin(plugin: Plugin, connection: ApiAccess) -> Credential:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-    except OSError as exc:
-        raise _failed(plugin, f"could not be run: {exc.strerror}") from None
+    except (OSError, ValueError) as exc:  # `ValueError`: a name in its environment that cannot be one
+        raise _failed(plugin, f"could not be run: {getattr(exc, 'strerror', exc)}") from None
     try:
         output, errors = process.communicate(timeout=PLUGIN_SECONDS)
     except subprocess.TimeoutExpired:
         _kill(process)
-        raise _failed(plugin, f"did not end in {PLUGIN_SECONDS:g} s") from None
+        raise _failed(plugin, f"did not end in {PLUGIN_SECONDS:g} s", AwayError) from None
     if process.returncode != 0:
         message = printable(errors[-2000:].decode("utf-8", "replace"), 200)
-        raise _failed(plugin, f"ended with {process.returncode}" + (f": {message}" if message else ""))
+        raise _failed(plugin, f"ended with {process.returncode}" + (f": {message}" if message else ""), AwayError)
     return _credential(plugin, output)
 
 
@@ -196,6 +196,7 @@ def _credential(plugin: Plugin, output: bytes) -> Credential:
         raise _failed(plugin, f"printed no {plugin.api_version} ExecCredential") from None
 
 
-def _failed(plugin: Plugin, what: str) -> RemoteError:
+def _failed(plugin: Plugin, what: str, kind: type[RemoteError] = RemoteError) -> RemoteError:
+    """``kind``: ``AwayError`` where the next run may give one: a plugin asks servers of its own."""
     name = printable(plugin.command.rpartition("/")[2], 60)
-    return RemoteError("exec-plugin", f"{plugin.place}: the plugin {name} {what}", hint=plugin.hint)
+    return kind("exec-plugin", f"{plugin.place}: the plugin {name} {what}", hint=plugin.hint)

@@ -164,21 +164,24 @@ class _Reading:
         return server.rstrip("/")
 
     def _content(self, item: Item, key: str) -> bytes:
-        """The content of ``KEY-data``, else of the file that ``KEY`` names."""
+        """The content of ``KEY-data``, else of the file that ``KEY`` names. As for kubectl, base64 may have several lines."""
         data, name = self._word(item, f"{key}-data"), self._word(item, key)
         if data:
             try:
-                return base64.b64decode(data, validate=True)
+                return base64.b64decode(data.replace("\r", "").replace("\n", ""), validate=True)
             except (binascii.Error, ValueError):
                 self._wrong(item.entries()[f"{key}-data"].item, "bad-base64", f"`{key}-data` is not base64")
         if not name:
             return b""
         self._ours(item.entries()[key].item, self._folder / name)
         try:
-            return content_of(self._folder / name, MOST_BYTES)
+            content = content_of(self._folder / name, MOST_BYTES)
         except OSError as exc:
             self._mistakes.add(item.entries()[key].item, "file-missing", f"`{key}`: {name}: {exc.strerror}")
             return b""
+        if not content:  # without this the system's authorities would count, or no certificate would be shown
+            self._mistakes.add(item.entries()[key].item, "bad-certificate", f"`{key}`: {name} is empty")
+        return content
 
     def _ours(self, item: Item, path: Path) -> None:
         """Refuse a file that another user decides about: it has a credential, or is a program that prints one."""

@@ -192,8 +192,11 @@ class AnsibleReading:
 
 
 def _priority(group: AnsibleGroup) -> int:
-    priority = group.variables.get("ansible_group_priority", 1)
-    return priority if isinstance(priority, int) else 1
+    """As Ansible reads it: also from a text."""
+    try:
+        return int(group.variables.get("ansible_group_priority", 1))
+    except (TypeError, ValueError, OverflowError):
+        return 1
 
 
 def _below(written: Mapping[str, AnsibleGroup], order: tuple[str, ...]) -> dict[str, tuple[str, ...]] | None:

@@ -20,6 +20,8 @@ from rollout.gates.alertmanager.query import Alert
 
 MOST_BYTES = 32 * 1024 * 1024
 _EXPIRED = "expired"
+_CLOCKS = timedelta(days=1)
+"""By which our clock may be ahead. Alertmanager puts its own time for a begin in its past, and with one in its future a silence waits."""
 _ID = re.compile(r"[A-Za-z0-9-]{1,80}")
 
 
@@ -42,11 +44,11 @@ class Alertmanager:
         return tuple(_alert(entry) for entry in _listed(answer))
 
     def silence(self, url: str, silence: Silence, timeout: float) -> str:
-        begins = datetime.now(UTC)
+        now = datetime.now(UTC)
         document = {
             "matchers": [{"name": silence.label, "value": silence.pattern, "isRegex": True, "isEqual": True}],
-            "startsAt": begins.isoformat(),
-            "endsAt": (begins + timedelta(seconds=silence.seconds)).isoformat(),
+            "startsAt": (now - _CLOCKS).isoformat(),
+            "endsAt": (now + timedelta(seconds=silence.seconds)).isoformat(),
             "createdBy": silence.who,
             "comment": silence.comment,
         }

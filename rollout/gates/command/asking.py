@@ -9,7 +9,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
 from rollout.core.text.terminal import printable
-from rollout.gates.command.query import CommandQuery
+from rollout.gates.command.query import CommandQuery, gave_no_result
 
 LAST_LINES = 5
 MOST_OUTPUT = 400
@@ -38,6 +38,8 @@ class CommandGate(AskedGate):
             return Verdict.UNKNOWN, f"{ran.why}{printed}"
         if ran.status < 0:
             return Verdict.UNKNOWN, f"was killed by signal {-ran.status}{printed}"
+        if gave_no_result(ran.status):
+            return Verdict.UNKNOWN, f"gave no result (exit status {ran.status}){printed}"
         if ran.status:
             return Verdict.FAIL, f"ended with {ran.status}{printed}"
         return Verdict.PASS, "ended with 0"

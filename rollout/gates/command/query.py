@@ -17,6 +17,11 @@ _NOT_ASKED = frozenset({124, 126, 127})
 """Exit statuses of a command that timed out, could not be executed, or was not found."""
 
 
+def gave_no_result(status: int) -> bool:
+    """Whether a command that ended with this status has measured nothing."""
+    return status in _NOT_ASKED or status > _SIGNALLED
+
+
 @dataclass(frozen=True, slots=True)
 class CommandQuery(MeasuredQuery):
     program: tuple[str, ...]
@@ -32,6 +37,6 @@ class CommandQuery(MeasuredQuery):
             return Verdict.UNKNOWN, f"{name} did not run"
         output = measurement.outputs.get(name, "")
         printed = f": {output}" if output else ""
-        if status in _NOT_ASKED or status > _SIGNALLED:
+        if gave_no_result(status):
             return Verdict.UNKNOWN, f"{name} gave no result (exit status {status}){printed}"
         return (Verdict.PASS if status == 0 else Verdict.FAIL), f"{name} ended with {status}{printed}"

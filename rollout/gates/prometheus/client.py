@@ -14,7 +14,7 @@ from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, refusal
 from rollout.app.asked_gate import Asker
 from rollout.core.model.ways_in import DoctorCheck, Probe
 from rollout.core.text.terminal import printable
-from rollout.errors import RemoteError
+from rollout.errors import AwayError, RemoteError
 from rollout.gates.prometheus.asking import MetricGate
 from rollout.gates.prometheus.judging import Sample, Samples
 
@@ -67,7 +67,9 @@ def _error(answer: HttpAnswer) -> RemoteError:
     except RemoteError:
         problem = None
     if isinstance(problem, str) and answer.status in (400, 422):
-        return RemoteError("bad-query", f"answered {answer.status}: {printable(problem, 200)}")
+        said = f"answered {answer.status}: {printable(problem, 200)}"
+        # 422: it could not be executed, perhaps because a store did not answer this time
+        return RemoteError("bad-query", said) if answer.status == 400 else AwayError(f"http-{answer.status}", said)
     return refusal(answer)
 
 

@@ -234,6 +234,32 @@ def test_a_lease_of_a_zombie_process_is_free_at_once(journal: SqlJournal, place:
         journal.acquire("rno", "r1")
 
 
+HIDDEN = """
+import os
+from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive, this_process
+me = this_process()
+if (child := os.fork()) == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+    print(is_alive(me, 1.0), is_alive(me, LEASE_SECONDS + 1), is_alive(me.replace(f":{os.getppid()}:", ":99999999:"), 1.0), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.root  # a process table of its own
+def test_a_process_that_this_user_may_not_see_is_not_dead() -> None:
+    """Where /proc has ``hidepid``, another user's process looks like none: its heartbeat decides."""
+    script = f"mount -o remount,hidepid=2 /proc && {sys.executable} -c '{HIDDEN}'"
+    done = subprocess.run(
+        ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["True", "False", "False"], done.stderr
+
+
 def test_a_heartbeat_is_old_after_lease_seconds() -> None:
     assert is_alive("elsewhere:1:1", LEASE_SECONDS)
     assert not is_alive("elsewhere:1:1", LEASE_SECONDS + 0.001)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,20 @@ def test_a_file_that_another_process_has_locked_is_away(journal: SqlJournal, tmp
     assert raised.value.reference == "journal-away"
     assert str(tmp_path / "journal.db") in raised.value.message
     assert "which other process" in raised.value.hint
+
+
+def test_a_file_that_is_locked_is_not_read_without_its_lock(
+    journal: SqlJournal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file without a log holds what another process writes now. It was shown as if it were written."""
+    journal.close()
+    with closing(sqlite3.connect(tmp_path / "journal.db", isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0))
+        assert reader_of(tmp_path) is None
+        other.execute("ROLLBACK")
+        assert reader_of(tmp_path) is not None
 
 
 def test_a_journal_of_another_revision_is_left_to_the_upgrade(journal: SqlJournal, tmp_path: Path) -> None:

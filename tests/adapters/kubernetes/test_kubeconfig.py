@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.credentials import context_for
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.errors import AwayError, InputError, RemoteError
 from tests.adapters.web import Reply, Web, nobody, web
@@ -70,6 +72,8 @@ def test_a_token_file_is_relative_to_the_kubeconfig(stack: ExitStack, tmp_path: 
         ({"token": 7}, {}, "`token` must be text, not a number [wrong-type]"),
         ({"client-certificate-data": "%%"}, {}, "`client-certificate-data` is not base64 [bad-base64]"),
         ({"client-certificate": "missing.crt"}, {}, "`client-certificate`: missing.crt: No such file or directory [file-missing]"),
+        ({"client-certificate": "/dev/null"}, {}, "`client-certificate`: /dev/null is empty [bad-certificate]"),
+        ({"token": SECRET}, {"certificate-authority": "/dev/null"}, "`certificate-authority`: /dev/null is empty [bad-certificate]"),
         ({"exec": {"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}}, {}, "`exec` with apiVersion `client.authentication.k8s.io/v1alpha1` [kubeconfig-unsupported]"),
         ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", "interactiveMode": "Always"}}, {}, "`exec` that needs a terminal (interactiveMode: Always) [kubeconfig-unsupported]"),
     ],
@@ -129,6 +133,18 @@ def test_an_invalid_authority_is_reported(tmp_path: Path) -> None:
     authority = base64.b64encode(b"-----").decode()
     with pytest.raises(InputError, match=r"the certificate authority is not a PEM certificate \[bad-certificate\]"):
         ApiClient(load_kubeconfig(config(tmp_path, {"token": SECRET}, **{"certificate-authority-data": authority})))
+
+
+@pytest.mark.process
+def test_an_authority_is_read_as_kubectl_reads_it(tmp_path: Path) -> None:
+    """Its base64 may have several lines, and the text beside a certificate any letters."""
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout", "/dev/null"]
+    made = subprocess.run(words, capture_output=True, check=True).stdout
+    authority = base64.encodebytes("# Főtanúsítvány\n".encode() + made).decode()
+    assert "\n" in authority.strip()
+    access = load_kubeconfig(config(tmp_path, {"token": SECRET}, **{"certificate-authority-data": authority}))
+    (found,) = context_for(access, b"", b"").get_ca_certs()
+    assert found["subject"] == ((("commonName", "x"),),)
 
 
 def test_secrets_are_in_no_repr(tmp_path: Path) -> None:
@@ -225,6 +241,14 @@ def test_a_plugin_that_hangs_is_killed_with_its_children(
         client(stack, config(tmp_path, execs(plugin(body)), nobody())).get("/version", 60)
     status = Path(f"/proc/{beat.read_text()}/stat")
     until(lambda: not status.exists() or status.read_text().split()[2] == "Z", 60, "the child is killed")
+
+
+@pytest.mark.process
+def test_a_name_that_cannot_be_in_an_environment_is_a_failure_of_the_plugin(stack: ExitStack, tmp_path: Path) -> None:
+    wrong = execs("true")
+    wrong["exec"]["env"] = [{"name": "A=B", "value": "x"}]
+    with pytest.raises(RemoteError, match=r"the plugin true could not be run: illegal environment variable name"):
+        client(stack, config(tmp_path, wrong, nobody())).get("/version", 5)
 
 
 @pytest.mark.process
@@ -346,6 +370,36 @@ def test_a_token_file_is_read_again_when_its_token_is_refused(stack: ExitStack, 
     (tmp_path / "token").write_text("new")
     asking.get("/version", 5)
     assert bearer_seen(server)[-2:] == ["Bearer old", "Bearer new"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("written", ["", "two words", None], ids=["empty", "no token", "gone"])
+def test_a_token_file_that_is_written_at_this_moment_does_not_end_a_run(
+    stack: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str | None
+) -> None:
+    monkeypatch.setattr("rollout.adapters.endpoints.EVERY", -1.0)
+    file = tmp_path / "token"
+    file.write_text("old")
+    server = stack.enter_context(web(OK))
+    asking = client(stack, config(tmp_path, {"tokenFile": "token"}, server.url))
+    asking.get("/version", 5)
+    file.unlink() if written is None else file.write_text(written)
+    asking.get("/version", 5)
+    server.replies = [Reply(401)]
+    with pytest.raises(AwayError, match="no-token"):
+        asking.get("/version", 5)
+    file.write_text("new")
+    server.replies = [OK]
+    asking.get("/version", 5)
+    assert bearer_seen(server) == ["Bearer old"] * 3 + ["Bearer new"]
+
+
+@pytest.mark.process
+def test_a_token_file_that_never_had_a_token_is_a_mistake(stack: ExitStack, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("")
+    with pytest.raises(RemoteError, match="no-token") as error:
+        client(stack, config(tmp_path, {"tokenFile": "token"}, nobody())).get("/version", 5)
+    assert not isinstance(error.value, AwayError)
 
 
 def test_a_home_that_does_not_exist_is_a_file_that_does_not_exist() -> None:

@@ -153,7 +153,15 @@ def test_a_name_that_does_not_resolve_is_unknown(stack: ExitStack) -> None:
 def test_an_answer_that_is_not_http_is_unknown(stack: ExitStack) -> None:
     verdict, said = judged(stack, Reply(raw=b"SSH-2.0-OpenSSH_9.2\r\n"))
     assert verdict is UNKNOWN
-    assert said.startswith("request failed: not HTTP: ")
+    assert said.startswith("request failed: not a whole HTTP answer: ")
+
+
+def test_a_query_that_could_not_be_executed_this_time_is_asked_again(stack: ExitStack) -> None:
+    """So does Thanos without a store. It is no proof that the query is wrong."""
+    away = Reply(422, b'{"status":"error","errorType":"execution","error":"expanding series: store is away"}')
+    assert judged(stack, away, vector(0))[0] is PASS
+    verdict, said = judged(stack, away)
+    assert (verdict, said) == (UNKNOWN, "request failed: answered 422: expanding series: store is away [http-422]")
 
 
 def test_a_back_end_that_recovers_within_the_timeout_counts(stack: ExitStack) -> None:
