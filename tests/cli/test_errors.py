@@ -166,7 +166,9 @@ def test_a_plan_file_a_run_and_a_pod_in_a_file_need_no_cluster(
     nowhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (nowhere / "rollout.toml").write_text('cluster = "nowhere"\n')
-    (nowhere / "pod.yaml").write_text("kind: Pod\nmetadata: {name: a}\nspec: {terminationGracePeriodSeconds: 5}\n")
+    (nowhere / "pod.yaml").write_text(
+        "kind: Pod\nmetadata: {name: a}\nspec: {terminationGracePeriodSeconds: 5, containers: [{name: a}]}\n"
+    )
     assert run(["apply", "x.plan.json"]) == 2
     assert "x.plan.json: No such file or directory (a plan is" in capsys.readouterr().err
     assert run(["export", "kubeadm", "x.plan.json"]) == 2
