@@ -27,6 +27,7 @@ UNREACHED = {
     "adapters.journal.": "columns of a journal that only its owner, or a team's database user, may write; `journal-event` and `journal-order` read their texts",
     "adapters.kubernetes.cluster:": "asks for lists, and hands each object of an answer to `objects` and `pods`, which `api-nodes` and `api-pods` reach",
     "features.regions.client.scheduler:_check_address": "the address of `--scheduler`, typed by the operator",
+    "features.approvals.client.files:keep_signature": "the file of an earlier signature: ssh-keygen judges it whole; tests/features/approvals",
     "features.approvals.client.signatures:": "lines that ssh-keygen of this machine prints; tests/adapters runs it",
     "gates.alertmanager.asking:": "numbers and identities of silences that `alertmanager-silence` has read",
     "app.check_kubelet:assumed_kubelet": "options of `rollout check --kubelet-config`, typed by the operator",

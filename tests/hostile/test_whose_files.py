@@ -69,7 +69,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "kubeconfig": ("kubernetes/kubeconfig._text", lambda path: load_kubeconfig(str(path))),
     "client key": ("kubernetes/kubeconfig._Reading._content", kubeconfig_with("client-key: FILE")),
     "exec plugin": ("", kubeconfig_with(EXEC)),
-    "bearer token": ("endpoints.TokenFile.read", lambda path: TokenFile(path).read()),
+    "bearer token": ("endpoints.TokenFile._in_file", lambda path: TokenFile(path).read()),
     "authorities": ("endpoints.authorities", lambda path: authorities(str(path))),
     "notices": ("notices/client/addresses._private_text", lambda path: addresses({FILE_VARIABLE: str(path)})),
     "Dask certificates": (
@@ -110,7 +110,6 @@ NO_SECRET = {
     "ssh/certificates.read": "public, and signed",
     "ssh/identities._blob_in": "public: chooses among the agent's keys",
     "ssh/known_hosts._append": "read by `_read` first, under its lock",
-    "approvals/client/files.keep_signature": "written anew, never over another file",
     "init/client.write_new": "written anew, never over another file",
     "http.Http.__init__": "the system's authorities",
     "kubernetes/credentials.context_for": "the authority of the kubeconfig, in memory",
