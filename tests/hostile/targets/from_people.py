@@ -160,7 +160,8 @@ def _refreshed(data: bytes) -> tuple[str, ...]:
 
 
 def _ansible_debug(data: bytes) -> tuple[str, ...]:
-    return tuple(f"{host!a} {sorted(values)!a}" for host, values in filled_in(_text(data)).items())
+    """People see only the values that were asked for; of the other names so much that an odd one is seen."""
+    return tuple(f"{host!a} {ascii(sorted(values))[:400]}" for host, values in filled_in(_text(data)).items())
 
 
 ANSWERS = b"""\
