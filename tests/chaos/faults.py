@@ -65,6 +65,10 @@ class PowerCut(Fault):
 
 
 class CutLink(Fault):
+    def prepare(self) -> None:
+        for node in self.nodes:
+            node.notice_lost_peers()
+
     def strike(self) -> None:
         for node in self.nodes:
             node.cut()
