@@ -22,6 +22,8 @@ from tests.real.agent_calls import (
 )
 
 pytestmark = [pytest.mark.root, pytest.mark.drawn(6)]
+LATER = 20.0
+"""systemd may be late by some seconds on a loaded machine, and then starts all that is due in any order. By default a timer may be a minute late."""
 
 NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
 DEADLINE_FLAG = "--image-pull-progress-deadline=5m0s"
@@ -132,13 +134,13 @@ def test_the_agent_reverts_a_kubelet_that_becomes_unhealthy(on_node: OnNode, bad
 
 
 def test_without_a_confirm_the_guard_reverts(on_node: OnNode) -> None:
-    """At its time: after its deadline, and before another timer that is set for a second later."""
+    """At its time: after its deadline, and before another timer that is set for `LATER` seconds later."""
     node = on_node.node
 
     def cut(tx: str) -> None:
         node.cut()
         left = max(seconds_left(node, tx), 0.0)  # on a slow machine its time may be over: a longer guard is tried then
-        timer = ("--on-active", f"{left + 1:.1f}", "--timer-property=AccuracySec=100ms", f"--unit=later-{tx}")
+        timer = ("--on-active", f"{left + LATER:.1f}", "--timer-property=AccuracySec=100ms", f"--unit=later-{tx}")
         node.exec("systemd-run", "--quiet", *timer, "true")
 
     tx = armed_before_its_guard(on_node, "tx-guard", {CONFIG_PATH: NEW_CONFIG}, then=cut, undo=node.heal)
