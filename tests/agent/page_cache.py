@@ -2,7 +2,8 @@
 
 The rules are stricter than any file system's. Bytes are safe after a sync of their file; a name (made, linked, renamed,
 removed) after a sync of its *folder*. Of the rest, each folder keeps any number of its latest changes, in their
-order, and each file its old bytes, its new bytes, or none. A renamed file may have both names, but never neither.
+order, and each file its old bytes or its new bytes; one that was made or cut since its last sync may have none. A file
+that is only written in place keeps its length, so it is never empty. A renamed file may have both names, but never neither.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ ROOT = 0
 
 @dataclass(slots=True)
 class Thing:
-    """A file, a folder or a symbolic link, whatever its names: now, and on the disk."""
+    """A file, a folder or a symbolic link, whatever its names: now, and on the disk. ``cut``: to no byte, since its last sync."""
 
     kind: str
     now: bytes = b""
     safe: bytes = b""
+    cut: bool = False
+
+    def clean(self) -> None:
+        self.safe, self.cut = self.now, False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,8 @@ class Disk:
             case "symlink":
                 self._name(step.path, self._new("link", step.other.encode()))
             case "cut":
-                self._thing(step.path).now = b""
+                thing = self._thing(step.path)
+                thing.now, thing.cut = b"", True
             case "write":
                 self._write(step)
             case "copy":
@@ -153,10 +159,10 @@ class Disk:
             for folder in list(self.pending):
                 self._settle_all(folder)
             for thing in self.things.values():
-                thing.safe = thing.now
+                thing.clean()
             return
         found = self._known(path)
-        self.things[found].safe = self.things[found].now
+        self.things[found].clean()
         self._settle_all(found)
 
     def _settle_all(self, folder: int) -> None:
@@ -259,7 +265,7 @@ class Cut:
 
 
 def _bytes(thing: Thing, choice: str) -> bytes:
-    return {"now": thing.now, "safe": thing.safe, "empty": b""}[choice]
+    return {"now": thing.now, "safe": thing.safe, "empty": b"" if thing.cut else thing.safe}[choice]
 
 
 def _put(names: dict[int, dict[str, int]], naming: Naming) -> None:
