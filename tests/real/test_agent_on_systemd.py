@@ -139,6 +139,10 @@ def test_without_a_confirm_the_guard_reverts(on_node: OnNode) -> None:
 
     def cut(tx: str) -> None:
         node.cut()
+        shown = node.exec("systemctl", "show", "-p", "AccuracyUSec", "--value", f"rollout-guard-{tx}.timer")
+        assert shown.strip() == "100ms", (
+            "by default systemd may be a minute late: the later timer shows that only in some boots"
+        )
         left = max(seconds_left(node, tx), 0.0)  # on a slow machine its time may be over: a longer guard is tried then
         timer = ("--on-active", f"{left + LATER:.1f}", "--timer-property=AccuracySec=100ms", f"--unit=later-{tx}")
         node.exec("systemd-run", "--quiet", *timer, "true")
