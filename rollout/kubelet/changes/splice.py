@@ -81,6 +81,8 @@ Same = Callable[[tuple[str, ...], Value, Value], bool]
 
 MOST_NODES = 20_000
 MOST_DEPTH = 40
+MOST_OPEN = 200
+"""Flow lists and maps that are open at one place. ruamel's time for a token grows with their number."""
 
 _STR, _MAP, _SEQ = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
 
@@ -174,6 +176,8 @@ def merged(
 
 def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     text = _text(content)
+    if _opens_too_much(text):
+        raise SpliceError("yaml-too-complex", f"the file opens more than {MOST_OPEN} lists or maps inside of each other")
     try:
         roots = [root for root in _located(yaml_words.prepared(content).decode("utf-8")) if root is not None]
     except (YAMLError, RecursionError, ValueError) as error:
@@ -187,6 +191,16 @@ def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     if not isinstance(roots[0], MappingNode):
         raise SpliceError("yaml-not-a-map", "the file's root is not a map")
     return text, roots[0]
+
+
+def _opens_too_much(text: str) -> bool:
+    """By its brackets alone, quoted ones too: no file that a kubelet reads has so many."""
+    depth = 0
+    for sign in re.findall(r"[][{}]", text):
+        depth += 1 if sign in "[{" else -1
+        if depth > MOST_OPEN:
+            return True
+    return False
 
 
 def _text(content: bytes) -> str:

@@ -165,6 +165,7 @@ def test_layouts(old: bytes, new: bytes) -> None:
         (b"%YAML 1.1\n---\na: 1\n", "yaml-directive"),
         (b"{a, b: 1}\n", "yaml-unprovable"),
         (b"b: " + b"[" * 60 + b"]" * 60 + b"\n", "yaml-too-complex"),
+        (b"b: " + b"[a, {c: " * 4000, "yaml-too-complex"),
     ],
 )
 def test_refused(old: bytes, reference: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.features.init.rules.ansible_groups import LABELS, Chosen
 from rollout.features.init.rules.guesses import Guessed, SourceNote, SshLines, not_known, placed, some
-from rollout.features.init.rules.ssh_arguments import hop_text, jump_of, read_arguments
+from rollout.features.init.rules.ssh_arguments import hop_text, jump_of, read_arguments, shell_words
 
 _PLACES = ("rack", "zone")
 _OLD_NAMES = {"address": "ansible_ssh_host", "user": "ansible_ssh_user", "port": "ansible_ssh_port"}
@@ -203,9 +202,9 @@ def _way(hosts: AnsibleHosts, host: str, node: FoundNode, here: str) -> _Way:
     for name in _ARGUMENTS:
         value = hosts.value(host, name)
         try:
-            arguments = read_arguments(shlex.split(value) if isinstance(value, str) else ())
-        except ValueError:
-            dropped.append(f"{name}, an open quote")
+            arguments = read_arguments(shell_words(value) if isinstance(value, str) else ())
+        except ValueError as error:
+            dropped.append(f"{name}, {error}")
             continue
         given += arguments.lines
         dropped += arguments.dropped

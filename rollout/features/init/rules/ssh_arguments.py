@@ -26,6 +26,8 @@ _KEPT = {
         "UserKnownHostsFile",
     ]
 }
+LONGEST = 4096
+"""Characters of a command line. ``shlex`` takes the square of a word's length, and no ssh command is as long."""
 _OPTION = re.compile(r"\s*([A-Za-z0-9]+)(?:\s*=\s*|\s+)(.*?)\s*", re.DOTALL)
 _VALUE = re.compile(r"[^\x00-\x1f\x7f\"\\#\ud800-\udfff]+")
 _COMMAND = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]+")
@@ -46,6 +48,16 @@ class SshArguments:
     def first(self, keyword: str) -> str:
         """``""``: it is not set."""
         return next((value for name, value in self.lines if name == keyword), "")
+
+
+def shell_words(text: str) -> list[str]:
+    """Raises ``ValueError`` with the reason: the text has an open quote, or is longer than ``LONGEST``."""
+    if len(text) > LONGEST:
+        raise ValueError(f"longer than {LONGEST} characters")
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise ValueError("an open quote") from None
 
 
 def read_arguments(words: Sequence[str]) -> SshArguments:
@@ -107,7 +119,7 @@ class Jump:
 def jump_of(command: str) -> Jump | None:
     """``None``: the command is another one."""
     try:
-        words = shlex.split(command)
+        words = shell_words(command)
     except ValueError:
         return None
     if not words or words[0].rpartition("/")[2] != "ssh":

@@ -49,16 +49,19 @@ class _Row:
     cells: list[str]
     line: int
     text: str
+    begins: list[int] = field(default_factory=list)
+    """The column at which each cell begins, once one was asked for."""
 
     def place(self, file: str, index: int) -> Place:
         """Of a cell, by the signs between cells outside of quotes."""
-        sign, quoted, at = _sign(self.text), False, 0
-        for column, char in enumerate(self.text, 1):
-            if at == index:
-                return Place(file, self.line, column)
-            quoted ^= char == '"'
-            at += char == sign and not quoted
-        return Place(file, self.line, len(self.text) + 1 if at == index else 1)
+        if not self.begins:
+            sign, quoted = _sign(self.text), False
+            self.begins.append(1)
+            for column, char in enumerate(self.text, 1):
+                quoted ^= char == '"'
+                if char == sign and not quoted:
+                    self.begins.append(column + 1)
+        return Place(file, self.line, self.begins[index] if index < len(self.begins) else 1)
 
 
 @dataclass(slots=True)
