@@ -138,6 +138,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--outside", action="store_true", help="read no file that names neither the mark `process` nor `root`"
     )
+    parser.addoption("--undrawn", action="store_true", help="run only the tests that `drawn` leaves out with this seed")
     parser.addoption("--counted", action="store_true", help="read only files with tests inside that are counted")
     parser.addoption("--uncounted", action="store_true", help="read only files with tests inside that are not counted")
 
@@ -198,6 +199,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         mark, file = item.get_closest_marker("drawn"), item.nodeid.partition("::")[0]
         drawn = mark is None or item.nodeid in sample(file, files[file], mark.args[0])
         (kept if drawn and item.nodeid in chosen[file] else left).append(item)
+    if config.getoption("undrawn"):
+        kept, left = left, kept
     items[:] = kept
     config.hook.pytest_deselected(items=left)
 
