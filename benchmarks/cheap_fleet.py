@@ -15,7 +15,7 @@ from benchmarks.peers import PEERS, Fleet, Target
 from benchmarks.results import Reasons
 from tests.agent.node import CONFIG
 
-FLOOR, EMERGENCY, APPLY = "agent's floor", "rollout rollback --emergency", "rollout apply"
+FLOOR, SAFE_FLOOR, EMERGENCY, APPLY = "agent's floor", "safe floor", "rollout rollback --emergency", "rollout apply"
 HERE = Path(__file__).parent.parent
 PLAYBOOK = """\
 name: pulls
@@ -73,7 +73,8 @@ def changes(folder: Path, count: int, rounds: int, tools: Path) -> Turns:
         fleet = _fleet(nodes)
         for peer in PEERS.values():
             peer.files(folder, fleet)
-        steps: dict[str, Callable[[], Sequence[str]]] = {APPLY: planned}
+        floor = (sys.executable, str(HERE / "benchmarks/floor.py"), str(nodes.ssh_config), "false", *nodes.names)
+        steps: dict[str, Callable[[], Sequence[str]]] = {SAFE_FLOOR: lambda: floor, APPLY: planned}
         steps |= {name: partial(peer.words, tools) for name, peer in PEERS.items()}
         return _in_turns(nodes, node.root, steps, rounds, NEW)
 

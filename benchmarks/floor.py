@@ -1,8 +1,9 @@
 """The safe floor: the least that a guarded change of one node costs, by one script over one connection and one sudo.
 
 ``python -m benchmarks.floor SSH_CONFIG true|false NODE…``: the value of ``serializeImagePulls`` to write. The script does the same
-copies, syncs, receipt, boot unit, transient units, reload, restart, wait and health check as a transaction, but has no fencing, journal or protocol.
-Prints JSON: ``wall`` seconds, ``cpu`` seconds of this process, ``failed`` nodes.
+copies, syncs, receipt, boot unit, transient units, trial of the guard, reload, restart, wait and health check as a transaction, but has no
+fencing, journal or protocol.
+Prints JSON: ``wall`` seconds, ``cpu`` seconds of this process, ``failed`` nodes. Exits with 1 if a node failed.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ def main() -> None:
     def change(name: str) -> str:
         """What failed, or nothing."""
         place = config.lookup(name)
-        with paramiko.Transport((place["hostname"], 22)) as transport:
+        with paramiko.Transport((place["hostname"], int(place.get("port", 22)))) as transport:
             with gate:
                 transport.start_client(timeout=60)
                 transport.auth_publickey(place["user"], key)
             channel = transport.open_session()
-            channel.exec_command("sudo -n sh -s")
+            channel.exec_command("sh -s" if place["user"] == "root" else "sudo -n sh -s")
             channel.sendall(f"VALUE={value}\n{SCRIPT}".encode())
             channel.shutdown_write()
             said = channel.makefile("rb").read()
@@ -47,6 +48,7 @@ def main() -> None:
         failed = [wrong for wrong in pool.map(change, names) if wrong]
     figures = {"wall": time.perf_counter() - began, "cpu": time.process_time() - before, "failed": failed}
     sys.stdout.write(json.dumps(figures) + "\n")
+    raise SystemExit(1 if failed else 0)
 
 
 if __name__ == "__main__":

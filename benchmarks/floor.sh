@@ -1,11 +1,12 @@
 # shellcheck shell=sh
-# A guarded change of the kubelet's two files, without protocol. VALUE is set before: true or false.
+# A guarded change of the kubelet's two files, without protocol. VALUE is set before: true or false. Cheap nodes set ROLLOUT_ROOT.
 set -e
-state=/var/lib/floor units=/etc/systemd/system
+root=${ROLLOUT_ROOT-}
+state=$root/var/lib/floor units=$root/etc/systemd/system
 mkdir -p $state && cd $state
-config=/var/lib/kubelet/config.yaml
-[ -e $config ] || config=/etc/kubernetes/kubelet-config.yaml
-flags=/etc/default/kubelet
+config=$root/var/lib/kubelet/config.yaml
+[ -e $config ] || config=$root/etc/kubernetes/kubelet-config.yaml
+flags=$root/etc/default/kubelet
 cp -p $config old.1
 if [ -e $flags ]; then cp -p $flags old.2; else : > old.2; fi
 sed "s/serializeImagePulls: .*/serializeImagePulls: $VALUE/" $config > $config.new
@@ -29,11 +30,21 @@ ln -sf ../floor-guard.service $units/multi-user.target.wants/floor-guard.service
 sync $units $units/multi-user.target.wants
 systemctl daemon-reload
 systemd-run -q --unit=floor-timer --on-active=120 --timer-property=AccuracySec=100ms /bin/true
-systemd-run -q --unit=floor-watch --collect sleep 130
+cat > try <<'TRY'
+cd ${0%/*}
+case $(systemctl show -p ActiveState floor-timer.timer) in *=active) ;; *) exit 1 ;; esac
+ln old.1 $1.try && mv -f $1.try $1.tried && ln old.2 $2.try && mv -f $2.try $2.tried && rm -f $1.tried $2.tried || exit 1
+mkdir ${1%/*}/.floor.try ${2%/*}/.floor.try && rmdir ${1%/*}/.floor.try ${2%/*}/.floor.try || exit 1
+echo complete > tried.new && mv -f tried.new tried && sync tried .
+TRY
+systemd-run -q --unit=floor-watch --collect --property=ExecStartPre="/bin/sh $state/try $config $flags" sleep 130
+[ -z "$root" ] || sh $state/try $config $flags # the stand-in of systemd-run runs nothing of it
+read -r tried < tried && [ "$tried" = complete ]
+rm try tried
 systemctl show -p ActiveState floor-timer.timer floor-watch.service > /dev/null
 mv $config.new $config
 mv $flags.new $flags
-sync "$(dirname $config)" /etc/default
+sync ${config%/*} ${flags%/*}
 systemctl restart kubelet
 sleep 1.4
 systemctl show -p MainPID,NRestarts,ActiveState kubelet > /dev/null

@@ -49,7 +49,7 @@ def compare(folder: Path, nodes: int, rounds: int, tools: Path, line: Line = no_
     with _many_instances(nodes), Bed() as bed:
         add_programs(bed.folder / "image")
         found = bed.add(nodes)
-        _lay_out(folder, found)
+        lay_out(folder, found)
         with line(bed) as there:
             return _in_turns(folder, bed, rounds, tools, there)
 
@@ -63,7 +63,7 @@ def _in_turns(folder: Path, bed: Bed, rounds: int, tools: Path, there: Sequence[
     names = [FLOOR, APPLY, *PEERS]
     for number in range(rounds):
         for name in names[number % len(names) :] + names[: number % len(names)]:
-            _reset(found)
+            reset(found)
             at = name
             try:
                 for tool, words in _steps(name, folder, bed, tools, there):
@@ -88,11 +88,11 @@ def _steps(name: str, folder: Path, bed: Bed, tools: Path, there: Sequence[str])
         yield FLOOR, (sys.executable, str(ROOT / "benchmarks/floor.py"), str(bed.ssh_config), "false", *names)
     elif name == APPLY:
         way = ("--ssh-config", str(bed.ssh_config))
-        measured((*there, *_rollout("plan", "--cluster", "real", "--out", "p.json", *way)), folder)
-        yield APPLY, _rollout("apply", "p.json", "--yes", *way)
+        measured((*there, *rollout_words("plan", "--cluster", "real", "--out", "p.json", *way)), folder)
+        yield APPLY, rollout_words("apply", "p.json", "--yes", *way)
         yield (
             EMERGENCY,
-            _rollout(
+            rollout_words(
                 "rollback", "--cluster", "real", "--emergency", "--yes", "--pace", "1000", "--per-rack", "100%", *way
             ),
         )
@@ -103,7 +103,7 @@ def _steps(name: str, folder: Path, bed: Bed, tools: Path, there: Sequence[str])
         yield name, PEERS[name].words(tools)
 
 
-def _rollout(*words: str) -> Sequence[str]:
+def rollout_words(*words: str) -> Sequence[str]:
     return (sys.executable, "-m", "rollout.cli", *words)
 
 
@@ -116,7 +116,7 @@ def _config(node: Node) -> str:
     return PLAIN_CONFIG if node.layout is Layout.PLAIN else "/var/lib/kubelet/config.yaml"
 
 
-def _reset(nodes: Sequence[Node]) -> None:
+def reset(nodes: Sequence[Node]) -> None:
     """The old files in force on every node, nothing of a tool left."""
     away = f"{FLAGS} /var/lib/floor /var/lib/rollout /etc/systemd/system/kubelet.service.d/90-rollout.conf"
 
@@ -140,12 +140,15 @@ def _accepted(nodes: Sequence[Node]) -> int:
         return sum(pool.map(one, nodes))
 
 
-def _lay_out(folder: Path, nodes: Sequence[Node]) -> None:
+def lay_out(folder: Path, nodes: Sequence[Node], zone: str = "") -> None:
+    """What rollout reads. ``zone``: of all nodes, if they have one."""
     names = [node.name for node in nodes]
     racks = "".join(f"  rack{at // 20}: {','.join(names[at : at + 20])}\n" for at in range(0, len(names), 20))
     inventory = f"cluster: real\napiServer: v1.20.15\nracks:\n{racks}nodes:\n" + "".join(
         f"  {name}: {{}}\n" for name in names
     )
+    if zone:
+        inventory += f"zones: {{{zone}: [{', '.join(f'rack{at // 20}' for at in range(0, len(names), 20))}]}}\n"
     for name, text in (("inventories/real.yaml", inventory), ("playbooks/pulls.yaml", PLAYBOOK)):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks import region_latency
 from benchmarks.cheap_fleet import PLAYBOOK
 from benchmarks.cheap_nodes import NEW, CheapNodes, cheap_nodes, prototype
 from benchmarks.check_kubelet import machine
@@ -189,12 +190,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--write", type=Path, default=HERE / "regions.md")
+    parser.add_argument("--far", type=int, default=12, help="real nodes behind a line")
+    parser.add_argument(
+        "--trips", type=int, nargs="+", default=[0, 50, 100, 200, 300], help="round trips in milliseconds"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rollout-regions-") as folder:
         place = Path(folder)
         memory = scheduler_memory(place / "memory", given.calls)
+        (place / "far").mkdir()
+        found = region_latency.walls(place / "far", given.far, given.trips, given.rounds)
         one, every = applies(place, given.nodes, given.rounds)
-    text = page(one, every, memory, given.rounds)
+    text = (
+        page(one, every, memory, given.rounds)
+        + "\n"
+        + "\n".join(region_latency.lines(found, given.far, given.rounds))
+        + "\n"
+    )
     given.write.write_text(text)
     print(text)  # noqa: T201 - this is a command
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.exits import Exits, exits
 from benchmarks.real_nodes import add_programs
 from benchmarks.results import Reasons
 from rollout.adapters.agent_program import agent_program
@@ -38,16 +39,19 @@ class Cost:
     wall: float
 
 
-def by_verb() -> Reasons:
-    """Boots one node (root)."""
+def on_a_node() -> tuple[Reasons, Reasons]:
+    """By verb, and by program. Boots one node (root)."""
     with Bed() as bed:
         add_programs(bed.folder / "image")
         (node,) = bed.add(1)
         ssh = SshNodes(ssh_config=bed.ssh_config)
         try:
-            costs = _costs(node, ssh, bed)
+            return _by_verb(_costs(node, ssh, bed)), _by_program(node, ssh, bed)
         finally:
             ssh.close()
+
+
+def _by_verb(costs: dict[str, Cost]) -> Reasons:
     rows = [("step", "node's CPU", "wall")]
     whole = [costs["claim"], *[costs[GATES]] * MEASUREMENTS, costs["apply"], costs["confirm"], costs["cleanup"]]
     costs[f"an apply, whole: claim, {MEASUREMENTS} measurements, apply, confirm, cleanup"] = Cost(
@@ -59,6 +63,40 @@ def by_verb() -> Reasons:
         rows,
         "The CPU of all processes of the node, its systemd, sshd and kubelet included. The kubelet is a small stand-in. An apply waits for"
         f" health for longer than systemd's pause between restarts. Of {TIMES} repetitions the one with the least CPU.",
+    )
+
+
+TRANSACTION = ("claim", "apply", "confirm", "cleanup")
+FLOOR = "the safe floor, whole"
+SHOWN = 16
+"""Programs of the table."""
+
+
+def _by_program(node: Node, ssh: SshNodes, bed: Bed) -> Reasons:
+    """The means of ``TIMES`` transactions, and of as many safe floors."""
+    ours, floor = Exits(), Exits()
+    used = {TRANSACTION: 0.0, (FLOOR,): 0.0}
+    for number in range(TIMES):
+        for step, act in _steps(node, ssh, bed, number + 2 + TIMES):
+            inside = next((names for names in used if step in names), None)
+            if inside is None:
+                act()
+                continue
+            alive = _alive(node)
+            with exits() as ended:
+                used[inside] += _cost(node, act).cpu
+            (ours if inside is TRANSACTION else floor).add(ended, alive | _alive(node))
+    names = sorted({*ours.nanoseconds, *floor.nanoseconds}, key=lambda name: -ours.nanoseconds[name])
+    ends = [(name, *(f"{each.of(name, TIMES)}" for each in (ours, floor))) for name in names[:SHOWN]]
+    return Reasons(
+        "One real node, by program",
+        [
+            ("program", "an apply: claim, apply, confirm, cleanup", "the safe floor"),
+            *ends,
+            ("the node, whole", *(f"{cost / TIMES:.0f} ms" for cost in used.values())),
+        ],
+        f"CPU of the processes that ended, as the kernel counted it, and how many there were; means of {TIMES} repetitions. The row of `sh` has its forks."
+        " What stays is what lives on: systemd, sshd, the journal and the kubelet.",
     )
 
 
@@ -92,7 +130,7 @@ def _steps(node: Node, ssh: SshNodes, bed: Bed, counter: int) -> Iterator[Step]:
     yield "bare `systemctl daemon-reload`", lambda: node.exec("systemctl", "daemon-reload")
     yield "bare `systemctl restart kubelet`, and health", lambda: _restart(node)
     floor = (sys.executable, str(Path(__file__).with_name("floor.py")), str(bed.ssh_config), "false", node.name)
-    yield "the safe floor, whole", lambda: subprocess.run(floor, stdout=subprocess.DEVNULL, check=True)
+    yield FLOOR, lambda: subprocess.run(floor, stdout=subprocess.DEVNULL, check=True)
 
 
 def _restart(node: Node) -> None:
@@ -104,6 +142,10 @@ def _cost(node: Node, act: Callable[[], object]) -> Cost:
     before, began = _used(node), time.monotonic()
     act()
     return Cost(_used(node) - before, 1000 * (time.monotonic() - began))
+
+
+def _alive(node: Node) -> set[int]:
+    return {int(pid) for group in node.cgroup.rglob("cgroup.procs") for pid in group.read_text().split()}
 
 
 def _used(node: Node) -> float:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,20 +27,24 @@ PYTHON = (sys.executable, "-W", "ignore", "-m")
 
 @dataclass
 class Regions:
-    """``certificates``: folder of ``rollout regions certs``; ``None``: plain TCP. ``preload``: a module that each worker imports."""
+    """``certificates``: folder of ``rollout regions certs``; ``None``: plain TCP. ``preload``: a module that each worker imports.
+
+    ``far``: the words before the scheduler's command, and the address at which workers reach it: it stands elsewhere, beside its controller.
+    """
 
     folder: Path
     ssh_config: Path
     certificates: Path | None = None
     host: str = "127.0.0.1"
     preload: str = ""
+    far: tuple[Sequence[str], str] = ((), "")
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
         found: str = json.loads((self.folder / "scheduler.json").read_text())["address"]
-        return found
+        return f"tcp://127.0.0.1:{found.rpartition(':')[2]}" if self.far[1] else found
 
     def options(self) -> tuple[str, ...]:
         """What a command of rollout takes."""
@@ -50,15 +54,18 @@ class Regions:
     def start_scheduler(self, port: int = 0) -> None:
         file = self.folder / "scheduler.json"
         file.unlink(missing_ok=True)
+        there, host = self.far
         self._start(
-            "scheduler", "distributed.cli.dask_scheduler", "--host", self.host, "--port", str(port), "--no-dashboard",
+            "scheduler", *there, *PYTHON, "distributed.cli.dask_scheduler", "--host", "0.0.0.0" if host else self.host, "--port", str(port), "--no-dashboard",  # noqa: S104 - it is in a network namespace of its own
             "--no-show", "--scheduler-file", str(file), *self._tls("scheduler"),
         )  # fmt: skip
         until(lambda: file.exists() and file.read_text().endswith("}"), 60.0, "the scheduler serves")
 
     def start_worker(self, name: str) -> None:
+        scheme, _, place = self.address.rpartition("/")
+        near = f"{scheme}/{self.far[1] or place.rpartition(':')[0]}:{place.rpartition(':')[2]}"
         self._start(
-            name, "distributed.cli.dask_worker", self.address, "--name", name, "--no-nanny", "--no-dashboard",
+            name, *PYTHON, "distributed.cli.dask_worker", near, "--name", name, "--no-nanny", "--no-dashboard",
             "--nworkers", "1", "--host", self.host, "--memory-limit", "0", "--death-timeout", "5",
             "--local-directory", str(self.folder), *self._tls("worker"), *(("--preload", self.preload) if self.preload else ()),
         )  # fmt: skip
@@ -71,11 +78,11 @@ class Regions:
             process.kill()
             process.wait()
 
-    def _start(self, name: str, module: str, *words: str) -> None:
+    def _start(self, name: str, *words: str) -> None:
         environment = {**os.environ, **self.settings, "ROLLOUT_SSH_CONFIG": str(self.ssh_config)}
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*PYTHON, module, *words], env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                words, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
     def _tls(self, role: str) -> tuple[str, ...]:
@@ -87,9 +94,16 @@ class Regions:
 
 
 @contextmanager
-def regions_up(folder: Path, ssh_config: Path, *names: str, certificates: Path | None = None) -> Iterator[Regions]:
+def regions_up(
+    folder: Path,
+    ssh_config: Path,
+    *names: str,
+    certificates: Path | None = None,
+    host: str = "127.0.0.1",
+    far: tuple[Sequence[str], str] = ((), ""),
+) -> Iterator[Regions]:
     folder.mkdir()
-    made = Regions(folder, ssh_config, certificates)
+    made = Regions(folder, ssh_config, certificates, host, far=far)
     try:
         made.start_scheduler()
         for name in names:
