@@ -7,12 +7,13 @@ hosts, no journal, no limits, no report. Exits with 1 if a node failed. ``FOLDER
 
 from __future__ import annotations
 
-import re
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import paramiko
 
@@ -24,6 +25,7 @@ from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent import agent_call, conversation
 
 SECONDS = 300.0
+Found = TypeVar("Found")
 
 
 def requests(tx: str, run: str, counter: int) -> Iterator[RemoteCommand]:
@@ -43,21 +45,22 @@ def revert(address: str, key: paramiko.PKey, asked: tuple[RemoteCommand, ...]) -
         transport.auth_publickey("root", key)
         channel = transport.open_session()
         channel.exec_command(asked[0].line)
-        _until(channel, re.compile(rb"^begin .* gzip\n", re.MULTILINE))
-        channel.sendall(conversation.opening(agent_program(), conversation.ProgramForm.GZIP))
+        form = _until(channel, partial(conversation.greeted, program=agent_program()))
+        channel.sendall(conversation.opening(agent_program(), form))
         for command in asked:
             nonce = secrets.token_hex(32)
             if command.request is not None:
                 channel.sendall(conversation.frame(command.request, nonce))
-            status = _until(channel, re.compile(rb"^over %b ([0-9]+)\n" % nonce.encode(), re.MULTILINE))
-            if status[1] != b"0":
-                return f"{address}: {command.request and command.request.words}: exit {status[1]!r}"
+            answer = _until(channel, partial(conversation.answer, nonce=nonce))
+            if answer.status:
+                return f"{address}: {command.request and command.request.words}: exit {answer.status}"
     return ""
 
 
-def _until(channel: paramiko.Channel, wanted: re.Pattern[bytes]) -> re.Match[bytes]:
+def _until(channel: paramiko.Channel, read: Callable[[bytes], Found | None]) -> Found:
+    channel.settimeout(SECONDS)
     said = b""
-    while not (found := wanted.search(said)):
+    while (found := read(said)) is None:
         more = channel.recv(65536)
         if not more:
             raise OSError(f"the conversation ended: {said[-300:]!r}")

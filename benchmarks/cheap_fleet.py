@@ -73,7 +73,7 @@ def changes(folder: Path, count: int, rounds: int, tools: Path) -> Turns:
         fleet = _fleet(nodes)
         for peer in PEERS.values():
             peer.files(folder, fleet)
-        floor = (sys.executable, str(HERE / "benchmarks/floor.py"), str(nodes.ssh_config), "false", *nodes.names)
+        floor = (sys.executable, str(HERE / "benchmarks/floor.py"), str(nodes.ssh_config), "false", *nodes.addresses)
         steps: dict[str, Callable[[], Sequence[str]]] = {SAFE_FLOOR: lambda: floor, APPLY: planned}
         steps |= {name: partial(peer.words, tools) for name, peer in PEERS.items()}
         return _in_turns(nodes, node.root, steps, rounds, NEW)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,6 +32,13 @@ CLOCKED = {
 """,
 }
 """Text of the stand-in of systemctl → the same with this machine's clock: a unit's state has the microseconds of its start."""
+LOGGED = {
+    "  begin=": """\
+  set +f
+  started=$(cat "$ROLLOUT_ROOT/run/standin/pid."*)
+  begin=""",
+}
+"""The same of journalctl: the kubelet's first lines come after its start."""
 UNIT = f"[Service]\nEnvironmentFile=-{FLAGS}\nExecStart=/usr/bin/kubelet --config={CONFIG}\n"
 OLD, NEW = KUBELET.encode(), KUBELET.replace("Pulls: true", "Pulls: false").encode()
 TX, RUN = "20260101-000000-bench-1", "20260101-000000-bench"
@@ -94,6 +101,15 @@ def change(node: Node) -> None:
         raise SystemExit(f"the agent could not change the first node: {node.receipt(TX)}")
 
 
+def _change(standin: Path, texts: Mapping[str, str]) -> None:
+    text = standin.read_text()
+    for before, after in texts.items():
+        if before not in text:
+            raise SystemExit(f"the stand-in of {standin.name} has no {before}")
+        text = text.replace(before, after)
+    standin.write_text(text)
+
+
 @contextmanager
 def cheap_nodes(folder: Path, count: int) -> Iterator[CheapNodes]:
     """The sshd of ``count`` nodes, until the end."""
@@ -101,13 +117,8 @@ def cheap_nodes(folder: Path, count: int) -> Iterator[CheapNodes]:
     shutil.copytree(STANDINS, tools)
     (tools / "sync").unlink()  # every tool waits for this machine's disk
     (tools / "sh").symlink_to("/bin/sh")
-    systemctl = tools / "systemctl"
-    text = systemctl.read_text()
-    for before, after in CLOCKED.items():
-        if before not in text:
-            raise SystemExit(f"the stand-in of systemctl has no {before}")
-        text = text.replace(before, after)
-    systemctl.write_text(text)
+    _change(tools / "systemctl", CLOCKED)
+    _change(tools / "journalctl", LOGGED)
     enter.write_text(ENTER.format(folder=folder))
     enter.chmod(0o755)
     with loopback_sshd(folder, str(enter)) as config:

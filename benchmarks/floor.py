@@ -36,12 +36,13 @@ def main() -> None:
                 transport.start_client(timeout=60)
                 transport.auth_publickey(place["user"], key)
             channel = transport.open_session()
+            channel.set_combine_stderr(True)
             channel.exec_command("sh -s" if place["user"] == "root" else "sudo -n sh -s")
             channel.sendall(f"VALUE={value}\n{SCRIPT}".encode())
             channel.shutdown_write()
             said = channel.makefile("rb").read()
             status = channel.recv_exit_status()
-        return "" if status == 0 and said.endswith(b"ok\n") else f"{name}: exit {status}"
+        return "" if status == 0 and said.endswith(b"ok\n") else f"{name}: exit {status}: {said[-200:].decode(errors='replace')}"
 
     began, before = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(TOGETHER) as pool:

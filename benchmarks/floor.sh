@@ -32,7 +32,7 @@ systemctl daemon-reload
 systemd-run -q --unit=floor-timer --on-active=120 --timer-property=AccuracySec=100ms /bin/true
 cat > try <<'TRY'
 cd ${0%/*}
-case $(systemctl show -p ActiveState floor-timer.timer) in *=active) ;; *) exit 1 ;; esac
+case $(systemctl show -p ActiveState floor-timer.timer) in *ActiveState=active*) ;; *) exit 1 ;; esac
 ln old.1 $1.try && mv -f $1.try $1.tried && ln old.2 $2.try && mv -f $2.try $2.tried && rm -f $1.tried $2.tried || exit 1
 mkdir ${1%/*}/.floor.try ${2%/*}/.floor.try && rmdir ${1%/*}/.floor.try ${2%/*}/.floor.try || exit 1
 echo complete > tried.new && mv -f tried.new tried && sync tried .
