@@ -42,7 +42,11 @@ def main() -> None:
             channel.shutdown_write()
             said = channel.makefile("rb").read()
             status = channel.recv_exit_status()
-        return "" if status == 0 and said.endswith(b"ok\n") else f"{name}: exit {status}: {said[-200:].decode(errors='replace')}"
+        return (
+            ""
+            if status == 0 and said.endswith(b"ok\n")
+            else f"{name}: exit {status}: {said[-200:].decode(errors='replace')}"
+        )
 
     began, before = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(TOGETHER) as pool:

@@ -1,4 +1,4 @@
-"""The bench's cheap nodes take what it measures on them: the floors speak the agent's protocol and change what rollout changes."""
+"""The bench's cheap nodes do what it measures on them: its floors use the protocol of the agent as it is, and change what rollout changes."""
 
 from __future__ import annotations
 

@@ -177,7 +177,9 @@ def merged(
 def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     text = _text(content)
     if _opens_too_much(text):
-        raise SpliceError("yaml-too-complex", f"the file opens more than {MOST_OPEN} lists or maps inside of each other")
+        raise SpliceError(
+            "yaml-too-complex", f"the file opens more than {MOST_OPEN} lists or maps inside of each other"
+        )
     try:
         roots = [root for root in _located(yaml_words.prepared(content).decode("utf-8")) if root is not None]
     except (YAMLError, RecursionError, ValueError) as error:
