@@ -28,7 +28,7 @@ from benchmarks.figures import Row, ratio
 from benchmarks.measured import Turns
 from benchmarks.peers import PEERS
 from benchmarks.programs import FORKED, programs
-from benchmarks.real_nodes import APPLY, EMERGENCY, FLOOR
+from benchmarks.real_nodes import APPLY, EMERGENCY, FLOOR, VERBS
 from benchmarks.results import Found, Part, comparison
 from tests.bed.bed import Bed
 
@@ -36,6 +36,7 @@ HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 SETTINGS = {
     FLOOR: "pool of 200",
+    VERBS: "claim, apply, confirm, cleanup; pool of 200; no waves, gates, limits or journal",
     APPLY: "one wave, unpaced, no soak, no rehearsal",
     EMERGENCY: "unpaced, all of a rack at once; reads all nodes again as a proof",
     cheap_fleet.FLOOR: "pool of 200",

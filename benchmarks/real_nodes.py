@@ -5,6 +5,7 @@ Each round takes every tool once, in an order that rotates. Before each turn the
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ from tests.bed.node import CONFIG, PLAIN_CONFIG, Layout, Node
 
 LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 ROOT = Path(__file__).parent.parent
-FLOOR, APPLY, EMERGENCY = "safe floor", "rollout apply", "rollout rollback --emergency"
+FLOOR, VERBS, APPLY, EMERGENCY = "safe floor", "agent's verbs alone", "rollout apply", "rollout rollback --emergency"
 PLAYBOOK = """\
 name: pulls
 settings: {imagePullProgressDeadline: 5m, serializeImagePulls: false}
@@ -60,7 +61,7 @@ def _in_turns(folder: Path, bed: Bed, rounds: int, tools: Path, there: Sequence[
     turns: dict[str, list[Measured]] = defaultdict(list)
     connections: dict[str, float] = {}
     failures: dict[str, str] = {}
-    names = [FLOOR, APPLY, *PEERS]
+    names = [FLOOR, VERBS, APPLY, *PEERS]
     for number in range(rounds):
         for name in names[number % len(names) :] + names[: number % len(names)]:
             reset(found)
@@ -70,7 +71,11 @@ def _in_turns(folder: Path, bed: Bed, rounds: int, tools: Path, there: Sequence[
                     at, last = tool, number + 1 == rounds
                     before = _accepted(found) if last else 0
                     turns[tool].append(
-                        measured((*there, *words), folder, {"ANSIBLE_CONFIG": str(folder / "ansible.cfg")})
+                        measured(
+                            (*there, *words),
+                            folder,
+                            {"ANSIBLE_CONFIG": str(folder / "ansible.cfg"), "PYTHONPATH": str(ROOT)},
+                        )
                     )
                     if last:
                         connections[tool] = (_accepted(found) - before) / len(found)
@@ -86,6 +91,9 @@ def _steps(name: str, folder: Path, bed: Bed, tools: Path, there: Sequence[str])
     if name == FLOOR:
         names = [node.name for node in bed.nodes]
         yield FLOOR, (sys.executable, str(ROOT / "benchmarks/floor.py"), str(bed.ssh_config), "false", *names)
+    elif name == VERBS:
+        (folder / "orders.json").write_text(json.dumps({node.name: _order(node) for node in bed.nodes}))
+        yield VERBS, (sys.executable, "-m", "benchmarks.bare_verbs", str(bed.ssh_config), "orders.json")
     elif name == APPLY:
         way = ("--ssh-config", str(bed.ssh_config))
         measured((*there, *rollout_words("plan", "--cluster", "real", "--out", "p.json", *way)), folder)
@@ -108,8 +116,17 @@ def rollout_words(*words: str) -> Sequence[str]:
 
 
 def _target(node: Node) -> Target:
-    new = {_config(node): CONFIG.replace("Pulls: true", "Pulls: false"), FLAGS: FLAGS_TEXT}
-    return Target(node.name, node.address, new)
+    return Target(node.name, node.address, {path: new for path, (_, new) in _files(node).items()})
+
+
+def _order(node: Node) -> dict[str, object]:
+    """As ``bare_verbs`` reads it."""
+    return {"machineId": (node.root / "etc/machine-id").read_text().strip(), "files": _files(node)}
+
+
+def _files(node: Node) -> dict[str, tuple[str | None, str]]:
+    """Path → the old text, if there is one, and the new one."""
+    return {_config(node): (CONFIG, CONFIG.replace("Pulls: true", "Pulls: false")), FLAGS: (None, FLAGS_TEXT)}
 
 
 def _config(node: Node) -> str:
