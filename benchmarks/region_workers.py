@@ -192,7 +192,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, default=HERE / "regions.md")
     parser.add_argument("--far", type=int, default=12, help="real nodes behind a line")
     parser.add_argument(
-        "--trips", type=int, nargs="+", default=[0, 50, 100, 200, 300], help="round trips in milliseconds"
+        "--trips", type=int, nargs="+", default=[0, 100, 300, 600], help="round trips in milliseconds"
     )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rollout-regions-") as folder:
