@@ -122,9 +122,14 @@ if [ "$ENGINE" = dask ]; then
 		begin "$name" worker "$scheduler" --name "$name" --host 127.0.0.1 --no-nanny --nworkers 1 --memory-limit 0 \
 			--death-timeout 30 --local-directory "$work"
 	done
-	ssh="$ssh --engine dask --scheduler $scheduler"
-	# shellcheck disable=SC2086 # two words
-	until rollout regions workers $ssh > workers.txt && [ "$(grep -c 'ready$' workers.txt)" = 2 ]; do alive; sleep 0.2; done
+	workers="--engine dask --scheduler $scheduler" tries=0
+	ssh="$ssh $workers"
+	# shellcheck disable=SC2086 # words
+	until rollout regions workers $workers > workers.txt && [ "$(grep -c 'ready$' workers.txt)" = 2 ]; do
+		alive
+		[ $((tries += 1)) -lt 300 ] || die "the workers are not ready after 300 looks"
+		sleep 0.2
+	done
 	cat workers.txt
 fi
 everything > before.tree; digests > before.sha256

@@ -67,8 +67,9 @@ class OnNode:
         return snapshot
 
     def claim_anew(self) -> Report:
-        """With a higher token: one that has ended is never accepted again."""
-        self.counter = next(COUNTERS)
+        """With a higher token than the node has, which may be of a run by the command line: one that has ended is never accepted again."""
+        held = self._report("status", agent_call.status(agent_program(), sudo=True, deadline=PATIENCE)).token
+        self.counter = max(next(COUNTERS), held.counter + 1 if held else 0)
         self.run = f"run-{self.counter}"
         return self.claim()
 
