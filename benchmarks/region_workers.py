@@ -191,9 +191,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--write", type=Path, default=HERE / "regions.md")
     parser.add_argument("--far", type=int, default=12, help="real nodes behind a line")
-    parser.add_argument(
-        "--trips", type=int, nargs="+", default=[0, 100, 300, 600], help="round trips in milliseconds"
-    )
+    parser.add_argument("--trips", type=int, nargs="+", default=[0, 100, 300, 600], help="round trips in milliseconds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rollout-regions-") as folder:
         place = Path(folder)
