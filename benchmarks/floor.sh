@@ -3,19 +3,19 @@
 set -e
 root=${ROLLOUT_ROOT-}
 state=$root/var/lib/floor units=$root/etc/systemd/system
-mkdir -p $state && cd $state
+mkdir -p "$state" && cd "$state"
 config=$root/var/lib/kubelet/config.yaml
-[ -e $config ] || config=$root/etc/kubernetes/kubelet-config.yaml
+[ -e "$config" ] || config=$root/etc/kubernetes/kubelet-config.yaml
 flags=$root/etc/default/kubelet
-cp -p $config old.1
-if [ -e $flags ]; then cp -p $flags old.2; else : > old.2; fi
-sed "s/serializeImagePulls: .*/serializeImagePulls: $VALUE/" $config > $config.new
-echo 'KUBELET_EXTRA_ARGS="--image-pull-progress-deadline=5m"' > $flags.new
+cp -p "$config" old.1
+if [ -e "$flags" ]; then cp -p "$flags" old.2; else : > old.2; fi
+sed "s/serializeImagePulls: .*/serializeImagePulls: $VALUE/" "$config" > "$config.new"
+echo 'KUBELET_EXTRA_ARGS="--image-pull-progress-deadline=5m"' > "$flags.new"
 echo state=armed > receipt.new
-sync old.1 old.2 $config.new $flags.new receipt.new
+sync old.1 old.2 "$config.new" "$flags.new" receipt.new
 mv receipt.new receipt
 sync .
-cat > $units/floor-guard.service <<'UNIT'
+cat > "$units/floor-guard.service" <<'UNIT'
 [Unit]
 DefaultDependencies=no
 Before=kubelet.service
@@ -25,9 +25,9 @@ ExecStart=/bin/true
 [Install]
 WantedBy=multi-user.target
 UNIT
-mkdir -p $units/multi-user.target.wants
-ln -sf ../floor-guard.service $units/multi-user.target.wants/floor-guard.service
-sync $units $units/multi-user.target.wants
+mkdir -p "$units/multi-user.target.wants"
+ln -sf ../floor-guard.service "$units/multi-user.target.wants/floor-guard.service"
+sync "$units" "$units/multi-user.target.wants"
 systemctl daemon-reload
 systemd-run -q --unit=floor-timer --on-active=120 --timer-property=AccuracySec=100ms /bin/true
 cat > try <<'TRY'
@@ -38,13 +38,13 @@ mkdir ${1%/*}/.floor.try ${2%/*}/.floor.try && rmdir ${1%/*}/.floor.try ${2%/*}/
 echo complete > tried.new && mv -f tried.new tried && sync tried .
 TRY
 systemd-run -q --unit=floor-watch --collect --property=ExecStartPre="/bin/sh $state/try $config $flags" sleep 130
-[ -z "$root" ] || sh $state/try $config $flags # the stand-in of systemd-run runs nothing of it
-read -r tried < tried && [ "$tried" = complete ]
+[ -z "$root" ] || sh "$state/try" "$config" "$flags" # the stand-in of systemd-run runs nothing of it
+read -r outcome < tried && [ "$outcome" = complete ]
 rm try tried
 systemctl show -p ActiveState floor-timer.timer floor-watch.service > /dev/null
-mv $config.new $config
-mv $flags.new $flags
-sync ${config%/*} ${flags%/*}
+mv "$config.new" "$config"
+mv "$flags.new" "$flags"
+sync "${config%/*}" "${flags%/*}"
 systemctl restart kubelet
 sleep 1.4
 systemctl show -p MainPID,NRestarts,ActiveState kubelet > /dev/null
@@ -54,5 +54,5 @@ sync receipt.new
 mv receipt.new receipt
 sync .
 systemctl stop floor-timer.timer floor-watch.service
-rm -f $units/floor-guard.service $units/multi-user.target.wants/floor-guard.service
+rm -f "$units/floor-guard.service" "$units/multi-user.target.wants/floor-guard.service"
 echo ok
