@@ -38,6 +38,7 @@ def change(ssh: SshNodes, name: str, order: Mapping[str, Any]) -> str:
         change=Change(files, ("kubelet.service",), healthz_port=10248),
     )  # fmt: skip
     claim = agent_call.Claim(COUNTER, RUN, force=True)
+    said = ""
     for verb, command in (
         ("status", agent_call.status(program, claim=claim, sudo=True, deadline=SECONDS)),
         ("apply", agent_call.apply(program, apply, sudo=True, deadline=SECONDS)),
@@ -49,8 +50,9 @@ def change(ssh: SshNodes, name: str, order: Mapping[str, Any]) -> str:
     ):
         answer = ssh.run(Target(name=name, address=name), command)
         report = parse_report(name, verb, answer, 0.0)
+        said += f"{verb}: {report.outcome} {report.reference} {report.message}; "
         if verb == "confirm" and (report.receipt is None or report.receipt.state.value != "confirmed"):
-            return f"{name}: not confirmed: {report}"
+            return f"{name}: not confirmed: {said}"
     return ""
 
 

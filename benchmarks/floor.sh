@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # A guarded change of the kubelet's two files, without protocol. VALUE is set before: true or false. Cheap nodes set ROLLOUT_ROOT.
 set -e
+looks=0
 root=${ROLLOUT_ROOT-}
 state=$root/var/lib/floor units=$root/etc/systemd/system
 mkdir -p "$state" && cd "$state"
@@ -48,7 +49,10 @@ sync "${config%/*}" "${flags%/*}"
 systemctl restart kubelet
 sleep 1.4
 systemctl show -p MainPID,NRestarts,ActiveState kubelet > /dev/null
-curl -fsS -m 5 http://127.0.0.1:10248/healthz > /dev/null
+until curl -fs -m 5 http://127.0.0.1:10248/healthz > /dev/null; do
+  [ $((looks += 1)) -lt 100 ]
+  sleep 0.2
+done
 echo state=confirmed > receipt.new
 sync receipt.new
 mv receipt.new receipt

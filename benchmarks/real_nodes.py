@@ -135,11 +135,14 @@ def _config(node: Node) -> str:
 
 def reset(nodes: Sequence[Node]) -> None:
     """The old files in force on every node, nothing of a tool left."""
-    away = f"{FLAGS} /var/lib/floor /var/lib/rollout /etc/systemd/system/kubelet.service.d/90-rollout.conf"
+    away = (
+        f"{FLAGS} /var/lib/floor /var/lib/rollout /etc/systemd/system/kubelet.service.d/90-rollout.conf"
+        " /etc/systemd/system/floor-guard.service /etc/systemd/system/multi-user.target.wants/floor-guard.service"
+    )
 
     def one(node: Node) -> None:
         (node.root / _config(node).lstrip("/")).write_text(CONFIG)
-        line = f"rm -rf {away}; systemctl daemon-reload; systemctl restart kubelet; pkill -u ops sshd; :"
+        line = f"systemctl stop floor-timer.timer floor-watch.service 2>/dev/null; rm -rf {away}; systemctl daemon-reload; systemctl restart kubelet; pkill -u ops sshd; :"
         node.exec("sh", "-c", line)
 
     with ThreadPoolExecutor(TOGETHER) as pool:
