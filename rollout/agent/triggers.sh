@@ -53,7 +53,7 @@ verb_try() { # TX: in the sandbox of a guard, before the first rename: every ope
 
 triggers_try_all() { # print what fails first; `complete` if nothing has failed
   local asked n seen names empty folder from
-  asked=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" 2>/dev/null)
+  asked=$(lastly 12 systemctl show -p ActiveState "rollout-guard-$tx.timer" 2>/dev/null)
   case $asked in *ActiveState=active*) ;; *) echo systemctl && return ;; esac
   n=1 seen='' names='' empty=''
   while [ "$n" -le "$r_files" ]; do
