@@ -24,6 +24,7 @@ from rollout import __version__
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.core.plans import plan_codec, snapshot_codec
+from rollout.core.presentation.summary import run_summary
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event
@@ -100,8 +101,13 @@ def past_run(folder: Path) -> None:
     journal = SqlJournal(folder / ".rollout")
     journal.begin(replace(header, plan=content, version=__version__))
     journal.acquire(header.cluster, run)
-    for at in range(0, len(lines), TOGETHER):
-        journal.append(run, lines[at : at + TOGETHER])
+    ended = played.current.end if played.current is not None else None
+    if ended is None:
+        raise SystemExit("the rehearsal has not ended")
+    last = len(lines) - 1
+    for at in range(0, last, TOGETHER):
+        journal.append(run, lines[at : min(last, at + TOGETHER)])
+    journal.append(run, lines[last:], run_summary(ended))  # as a real run does
     journal.release(header.cluster, run)
 
 

@@ -123,8 +123,8 @@ def _page(parts: Mapping[str, Part]) -> Iterator[str]:
             yield f"## {compared.title}\n"
             yield from tools(compared)
             yield ""
-    yield "The safe floor is one hand-written script over one connection and one sudo: the same copies, syncs, receipt, boot unit, transient"
-    yield "units, reload, restart, wait, health and disarming, without fencing, journal and protocol. The agent's floor sends the agent the verbs of an"
+    yield "The safe floor is one hand-written script over one connection and one sudo: the same copies, syncs, receipt, boot unit, transient units,"
+    yield "trial of the guard, reload, restart, wait, health and disarming, without fencing, journal and protocol. The agent's floor sends the agent the verbs of an"
     yield "emergency rollback over one connection, and does nothing else. pyinfra and ansible-core have no guard and no rollback.\n"
     reasons = [each for part in parts.values() for each in part.found.reasons]
     if reasons:

@@ -200,8 +200,9 @@ def is_in_force(shown: Value, wanted: Value, path: Path) -> bool:
 
 def value_at(values: Mapping[str, Value], path: str) -> Value:
     """The value at ``a.b.c``; ``None``: it does not exist."""
-    value: Value = dict(values)
-    for key in path.split("."):
+    first, *inner = path.split(".")
+    value = values.get(first)
+    for key in inner:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
