@@ -92,19 +92,18 @@ class InventoryScripts:
     def _output(self, command: list[str], path: str, patience: float, good: Collection[int]) -> bytes:
         """``good``: the exit statuses after which the output counts."""
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                env={**os.environ, **_WHOLE, **_PLAIN},
-            )
+            with _bounded_memory():  # it inherits the limit: one that is set after its start may come too late
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                    env={**os.environ, **_WHOLE, **_PLAIN},
+                )
         except OSError as error:
             hint = "check that its first line names an installed program"
             raise _error("script-not-started", path, f"it could not be started: {error.strerror}", hint) from None
-        with suppress(OSError, AttributeError):  # it has ended, is another user's program, or this is macOS
-            resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
         with process:
             try:
                 out, complaint = self._read(process, path, patience)
@@ -178,6 +177,20 @@ def _is_script(path: Path) -> bool:
             return file.read(2) == b"#!"
     except OSError:
         return False
+
+
+@contextmanager
+def _bounded_memory() -> Iterator[None]:
+    """What this process starts meanwhile has at most so much memory; its own is far less. Of a lower limit nothing changes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if soft != resource.RLIM_INFINITY and soft <= _MOST_MEMORY:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import cheap_fleet
 from benchmarks.cheap_fleet import APPLY, EMERGENCY, FLOOR, SAFE_FLOOR
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.xdist_group("loopback")]  # both have one sshd at one port
 
 
 def test_a_change_by_the_safe_floor_and_by_rollout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
