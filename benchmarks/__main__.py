@@ -253,7 +253,8 @@ PARTS: Mapping[str, Callable[[Sizes], Found]] = {
 
 def rounds(name: str, sizes: Sizes) -> str:
     """How often a part measures."""
-    number = {"real": sizes.rounds, "cheap": sizes.cheap_rounds, "beside": sizes.beside_rounds}.get(name, 1)
+    of_part = {"real": sizes.rounds, "far": sizes.rounds, "cheap": sizes.cheap_rounds, "beside": sizes.beside_rounds}
+    number = of_part.get(name, 1)
     return "one round" if number == 1 else f"medians of {number} rounds in an order that rotates"
 
 

@@ -104,6 +104,8 @@ class InventoryScripts:
         except OSError as error:
             hint = "check that its first line names an installed program"
             raise _error("script-not-started", path, f"it could not be started: {error.strerror}", hint) from None
+        with suppress(OSError, AttributeError):  # it has ended, is another user's program, or this is macOS
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))  # it cannot raise it
         with process:
             try:
                 out, complaint = self._read(process, path, patience)
@@ -181,7 +183,7 @@ def _is_script(path: Path) -> bool:
 
 @contextmanager
 def _bounded_memory() -> Iterator[None]:
-    """What this process starts meanwhile has at most so much memory; its own is far less. Of a lower limit nothing changes."""
+    """What this process starts meanwhile has at most so much memory; its own is far less. A lower limit stays."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if soft != resource.RLIM_INFINITY and soft <= _MOST_MEMORY:
         yield

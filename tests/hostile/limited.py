@@ -53,7 +53,7 @@ READERS = "reader:"
 READ_LENGTH = 1 << 14
 """Bytes that a reader gets. Whole plans are made of them, with a thousand times the work of a parser."""
 
-READ_SECONDS = 120
+READ_SECONDS = 60
 
 Make = Callable[[int], str]
 

@@ -197,7 +197,6 @@ def test_an_unreachable_prometheus_halts_the_run_before_any_node_is_touched(few:
 
 def test_a_silence_is_set_for_each_wave_and_lifted_at_the_end(few: Site) -> None:
     seen: list[Seen] = []
-
     states: dict[str, str] = {}
 
     def answer(request: Seen) -> Reply:

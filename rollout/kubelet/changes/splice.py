@@ -199,7 +199,7 @@ def _opens_too_much(text: str) -> bool:
     """By its brackets alone, quoted ones too: no file that a kubelet reads has so many."""
     depth = 0
     for sign in re.findall(r"[][{}]", text):
-        depth += 1 if sign in "[{" else -1
+        depth = depth + 1 if sign in "[{" else max(0, depth - 1)
         if depth > MOST_OPEN:
             return True
     return False

@@ -166,6 +166,7 @@ def test_layouts(old: bytes, new: bytes) -> None:
         (b"{a, b: 1}\n", "yaml-unprovable"),
         (b"b: " + b"[" * 60 + b"]" * 60 + b"\n", "yaml-too-complex"),
         (b"b: " + b"[a, {c: " * 4000, "yaml-too-complex"),
+        (b"a: ']" + b"]" * 4000 + b"'\nb: " + b"[" * 4000, "yaml-too-complex"),
     ],
 )
 def test_refused(old: bytes, reference: str) -> None:
