@@ -60,7 +60,7 @@ measure_show_units() { # the kubelet's unit and the runtimes', as answered: prop
   done
 }
 
-measure_unit() { # the units, healthz, lenient, pulls
+measure_unit() { # the units, healthz, lenient, and for a plan the pulls
   processes_find_runtimes
   # shellcheck disable=SC2086 # a list of units
   processes_ask_units "$unit" $u_runtimes
@@ -68,7 +68,7 @@ measure_unit() { # the units, healthz, lenient, pulls
   pulls_read_journal
   measure_read_kubelet_log
   [ -z "$l_lenient" ] || say "lenient $l_lenient"
-  pulls_show
+  [ "$verb" != snapshot ] || pulls_show
   if [ "$healthz" = 0 ]; then h_health=off; else processes_probe "$healthz" "$m_pid"; fi
   [ -z "$h_health" ] || say "healthz $h_health"
 }

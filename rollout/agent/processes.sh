@@ -66,41 +66,43 @@ processes_ask_units() { # UNIT…: the properties of all of them, in one request
   processes_name_blocks
 }
 
-processes_name_blocks() { # systemctl answers in the order of the question, with an empty line between two units: in `u_blocks` it becomes `@` and the name
-  local named joint word
+processes_name_blocks() { # systemctl answers in the order of the question, with an empty line between two units: into `u_block_1`, `u_block_2`, … for those of `u_asked`
+  local nth block joint word
   # shellcheck disable=SC2086 # a list of units
   set -- $u_asked
-  named="@$1$NL" joint=''
+  nth=1 block='' joint=''
   IFS='=' # an empty line is in a short word then, since each line has this sign
   for word in $u_blocks; do
-    named=$named$joint joint='='
+    block=$block$joint joint='='
     while :; do
       case $word in *"$NL$NL"*) ;; *) break ;; esac
-      shift
-      named=$named${word%%"$NL$NL"*}$NL@${1-}$NL
+      block=$block${word%%"$NL$NL"*}
+      eval "u_block_$nth=\$block"
+      nth=$((nth + 1)) block=''
       case $word in
         *"$NL$NL"*"$NL$NL"*) word=${word#*"$NL$NL"} ;; # of a unit without a line
         *) word=${word##*"$NL$NL"} ;;
       esac
     done
-    named=$named$word
+    block=$block$word
   done
   unset IFS
-  u_blocks=$named
+  block=${block%"$NL"}
+  eval "u_block_$nth=\$block"
+  while [ "$nth" -lt "$#" ]; do
+    nth=$((nth + 1))
+    eval "u_block_$nth="
+  done
 }
 
 processes_find_block() { # UNIT: its properties, as answered, into `u_block`; false if it was not asked for
-  local current line
-  u_block='' current=''
-  IFS=$NL
-  for line in $u_blocks; do
-    case $line in
-      @*) current=${line#@} ;;
-      *) [ "$current" != "$1" ] || u_block=$u_block${u_block:+$NL}$line ;;
-    esac
+  local nth name
+  u_block='' nth=0
+  for name in $u_asked; do
+    nth=$((nth + 1))
+    [ "$name" != "$1" ] || { eval "u_block=\$u_block_$nth" && return; }
   done
-  unset IFS
-  case " $u_asked " in *" $1 "*) ;; *) return 1 ;; esac
+  return 1
 }
 
 processes_look() { # UNIT: its properties into u_…
@@ -136,27 +138,32 @@ processes_look_up() { # UNIT: as look, in the last answer
 processes_find_listener() { # PORT PID: into `h_host` the address at which this process listens for requests of this node; else `h_health` is why it is not known:
   # refused, not-its-own (another process listens), or not-observed. Any user may listen on a free port. So the kernel's table names the
   # listening sockets (address and port in hexadecimal, state 0A, inode), and the descriptors of the process show which are its own
-  local sockets held exact wide foreign line
+  local table sockets held exact wide foreign line
   h_host='' h_health=not-observed
   [ -r "$R/proc/net/tcp" ] || return
   hexadecimal "$1"
-  sockets=$(grep -h -e ": [0-9A-F]*:$w_digits 0*:0000 0A " "$R/proc/net/tcp" "$R/proc/net/tcp6" 2>/dev/null)
-  h_health=refused
-  [ -n "$sockets" ] || return
-  held=$(ls -ln "$R/proc/$2/fd/" 2>/dev/null)$NL h_health=not-observed
-  case $held in *' -> '*) ;; *) return 1 ;; esac
-  exact='' wide='' foreign=0
-  IFS=$NL
-  for line in $sockets; do
+  held='' exact='' wide='' foreign=0 h_health=refused
+  for table in tcp tcp6; do
+    sockets=$(grep -h -e ": [0-9A-F]*:$w_digits 0*:0000 0A " "$R/proc/net/$table" 2>/dev/null)
+    [ -n "$sockets" ] || continue
+    if [ -z "$held" ]; then
+      held=$(ls -ln "$R/proc/$2/fd/" 2>/dev/null)$NL
+      case $held in *' -> '*) ;; *) h_health=not-observed && return 1 ;; esac
+    fi
+    IFS=$NL
+    for line in $sockets; do
+      unset IFS
+      # shellcheck disable=SC2086 # split into words
+      set -- "$1" "$2" $line
+      case $held in
+        *" socket:[${12}]$NL"*) case ${4%:*} in *[!0]*) exact=${4%:*} ;; *) wide=${4%:*} ;; esac ;;
+        *) foreign=1 ;;
+      esac
+    done
     unset IFS
-    # shellcheck disable=SC2086 # split into words
-    set -- $line
-    case $held in
-      *" socket:[${10}]$NL"*) case ${2%:*} in *[!0]*) exact=${2%:*} ;; *) wide=${2%:*} ;; esac ;;
-      *) foreign=1 ;;
-    esac
+    [ -z "$exact" ] || break # to read a table, the kernel searches all that it has room for
   done
-  unset IFS
+  [ -n "$held" ] || return
   # a request to an address reaches the socket of just that address; the one of all addresses gets what no other takes
   h_health=not-its-own
   if [ -n "$exact" ]; then

@@ -8,7 +8,7 @@ pulls_read_journal() { # of the running processes, by the journal's own fields: 
     sources="_PID=$m_pid"
     processes_is_thrown_away "$m_pid" || main_line="^[^]]*] [^ ]* [^ ]*\\[$m_pid]: "
   fi
-  for served in $m_services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done
+  case $verb in status | verify) ;; *) for served in $m_services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done ;; esac # gates and drift need no pulls
   [ -n "$sources" ] || return 0
   # `!read` marks the first line of the kubelet itself, whatever it contains
   lines=$(pulls_ask_journal |

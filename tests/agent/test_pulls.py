@@ -45,10 +45,10 @@ def journal(node: Node, *lines: str) -> None:
 
 
 def pulls(node: Node) -> tuple[str, ...] | None:
-    """As a status measures it, in the same way as a snapshot."""
-    measured = node.status(measure=Measure("kubelet.service", 10248)).measurement
-    assert measured is not None
-    return measured.pulls
+    """As a plan reads it."""
+    found = node.snapshot()
+    assert isinstance(found, Snapshot)
+    return found.measurement.pulls
 
 
 def logged(text: str, level: str = "info", rest: str = "") -> str:
@@ -277,9 +277,16 @@ def test_lenient_lines_are_counted_in_the_same_reading(containerd: Node) -> None
         line(CONTAINERD, logged('PullImage "a:1"')),
         line(CONTAINERD, logged("lenient decoding is not what I do")),
     )
+    found = containerd.snapshot()
+    assert isinstance(found, Snapshot)
+    assert (found.measurement.lenient, found.measurement.pulls) == (1, ("a:1",))
+
+
+def test_a_measurement_for_gates_reads_no_log_of_a_runtime(containerd: Node) -> None:
+    journal(containerd, line(CONTAINERD, logged('PullImage "a:1"')))
     measured = containerd.status(measure=Measure("kubelet.service", 10248)).measurement
     assert measured is not None
-    assert (measured.lenient, measured.pulls) == (1, ("a:1",))
+    assert measured.pulls is None
 
 
 def test_at_most_20_pulls_are_reported(containerd: Node) -> None:

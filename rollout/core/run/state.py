@@ -15,7 +15,7 @@ from rollout.core.model.plan import Wave
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 from rollout.core.model.report import LastLog
 
-RULES = 16
+RULES = 17
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change of a node's moves, and with every change after which ``tests/core/run/recorded`` replays to
 another state.
@@ -323,7 +323,7 @@ class NodeRecord:
     * ``orphaned``: its controller died, so a guard that fired is not the node's fault.
     * ``touched``: an apply was sent to it and no later read has found it untouched. What vanishes then may be our doing.
     * ``shown``: it was confirmed, and as far as is known it has its change since, though it may not answer or have left.
-    * ``passes``: how often in a row its gates passed in the soak.
+    * ``passes``: how often in a row its gates passed in the soak; without a soak, right before the confirm too.
     * ``apply_seconds``, ``revert_seconds``, ``drained_seconds``: how long its last apply, revert and drain took.
     * ``baseline``: the API's answer before its apply.
     * ``cancelled``: the images with pulls that its last apply cancelled.

@@ -153,6 +153,7 @@ def circumstances(builder: StateBuilder, name: str) -> Circumstances:
     return Circumstances(
         builder.now, order.goal, patience(order), node.settle, node.drain, order.pulls, state.halt is not None,
         state.halt is not None and state.halt.ending is Ending.CLAIMED,
+        state.wave >= len(order.waves) or order.waves[state.wave].soak > 0,
     )  # fmt: skip
 
 

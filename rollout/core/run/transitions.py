@@ -112,6 +112,7 @@ class Circumstances:
     * ``patience``: how long a node may take that does not answer or cannot be reverted.
     * ``settle``, ``drain``: of the node, as in its order.
     * ``halted``: the run has halted; ``claimed``: because another run has its nodes.
+    * ``soaks``: whether the wave at work has a soak.
     """
 
     now: float
@@ -122,6 +123,7 @@ class Circumstances:
     pulls: PullsInFlight = DEFAULT_PULLS
     halted: bool = False
     claimed: bool = False
+    soaks: bool = True
 
 
 class Next(StrEnum):
@@ -578,7 +580,8 @@ def _entering(node: NodeRecord, to: NodeState, run: Circumstances) -> dict[str, 
         case NodeState.CONFIRMED:
             return {
                 "orphaned": False,
-                "passes": 0,
+                # where nothing is watched afterwards, the pass right before the confirm is the first of the K
+                "passes": int(node.state is NodeState.APPLIED and not run.soaks),
                 "to_revert": node.to_revert and _is_to_be_reverted(node, run),
             }
         case NodeState.GONE:

@@ -20,7 +20,7 @@ from rollout.core.run.events import AWAY, Answered, ContinueAsked, InterruptAske
 from rollout.core.run.machine import opening
 from rollout.core.run.phases import MOST_CLAIMS
 from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
-from rollout.core.run.transitions import Circumstances, Heard, IllegalMoveError, move
+from rollout.core.run.transitions import Circumstances, Heard, IllegalMoveError, move, moved
 from rollout.simulator.fleet import CONNECT_SECONDS, Sender, Spell
 from rollout.simulator.machine import FOREIGN, NEW
 from tests.orders import in_state, make_order
@@ -49,6 +49,20 @@ def test_a_healthy_fleet_is_confirmed_wave_after_wave() -> None:
     assert end.ending is Ending.DONE
     assert states(end) == {NodeState.CONFIRMED: 45}
     assert files(play) == {"new": 45}
+
+
+@pytest.mark.parametrize(("soak", "passes", "measured"), [(9.0, 1, 2), (9.0, 3, 4), (0.0, 1, 1), (0.0, 3, 3)])
+def test_without_a_soak_the_pass_right_before_the_confirm_is_the_first(soak: float, passes: int, measured: int) -> None:
+    play = Play(replace(make_order({"a": 2}, soak=soak), passes=passes))
+    end = play.run()
+    assert states(end) == {NodeState.CONFIRMED: 2}
+    assert Counter(ask.node for ask in play.asked if ask.verb is Verb.MEASURE) == {"a-1": measured, "a-2": measured}
+
+
+def test_a_node_whose_confirm_was_read_back_is_measured_even_without_a_soak() -> None:
+    run = Circumstances(0.0, Goal.APPLY, 180.0, soaks=False)
+    assert moved(in_state(NodeState.APPLIED), Heard(Trigger.CONFIRMED), run)[0].passes == 1
+    assert moved(in_state(NodeState.UNKNOWN), Heard(Trigger.CONFIRMED), run)[0].passes == 0
 
 
 def test_the_first_measurement_after_an_apply_has_the_baseline_from_right_before_it() -> None:
