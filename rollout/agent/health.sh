@@ -189,11 +189,13 @@ health_answers() { # /healthz, while there is time; off (port 0) and no program 
   done
 }
 
-health_knows_its_fields() { # the process `pid`, by its log. A log that cannot be read counts as a failure; klog writes its files every 5 s
+health_knows_its_fields() { # the process `pid`, by its log. A log that cannot be read counts as a failure, after half of the time that is left: klog writes its
+  # files every 5 s, and on a node without a free processor the kubelet and the journal may need long for a first line
   local patience
   processes_look_up "$unit"
   clock
-  patience=$((now + 20000))
+  patience=$(((now + until) / 2))
+  [ "$patience" -ge $((now + 20000)) ] || patience=$((now + 20000))
   while processes_count_lenient "$u_id" "$pid" "$h_started" && [ -z "$l_lenient" ]; do
     [ "$unread" = 0 ] || return 0 # the order accepts an unread log
     why="not a line of its log can be read, or none that shows that it has read its configuration"

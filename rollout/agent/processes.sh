@@ -413,7 +413,7 @@ processes_count_lenient() { # UNIT PID STARTED: how often this process warned th
   l_lenient='' l_configured=0 l_ignored=0 l_loaded=0
   is_number "$3" || return 0
   if ! processes_is_thrown_away "$2"; then
-    lines=$(lastly 8 journalctl -q -b --no-pager -o short-monotonic -n 50000 "_PID=$2" _UID=0 "_SYSTEMD_UNIT=$1" 2>/dev/null |
+    lines=$(lastly 20 journalctl -q -b --no-pager -o short-monotonic -n 50000 "_PID=$2" _UID=0 "_SYSTEMD_UNIT=$1" 2>/dev/null |
       sed -n -e '/lenient decoding/b cut' -e '/Kubelet version/b cut' -e '/] Version: v/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p)
     IFS=$NL
     for line in $lines; do
