@@ -186,7 +186,6 @@ checks_units() { # of those concerned, by one answer for them and for the runtim
   for name in $u_runtimes $h_concerned; do
     case " $* " in *" $name "*) ;; *) set -- "$@" "$name" ;; esac
   done
-  [ "$measure" = 0 ] || c_measured=$*
   processes_ask_units "$@"
   for name in $h_concerned; do checks_unit "$name"; done
   for name in $r_hangups; do

@@ -24,7 +24,7 @@ cleanup_list_left() { # our things outside $S, if any
         f_path=/none f_made=""
         [ ! -e "$T/receipt" ] || cleanup_left "/var/lib/rollout/tx/$tx/file.$n, which could not be read: what it names may be there"
       }
-      revert_near "$n"
+      files_near "$n"
       for path in "$f_near.old" "$f_near.new" "$f_near.try" "$f_near.tried"; do [ ! -e "$R$path" ] || cleanup_left "$path"; done
       path=${f_path%/*}/.rollout-$tx.$n.try # the same, where copies are kept beside the file
       [ "$path" = "$f_near.try" ] || [ ! -e "$R$path" ] || cleanup_left "$path"
@@ -140,7 +140,7 @@ cleanup_flush_removed() { # [FILE] and every folder in which something of ours w
     set -- "$@" "$T" "$T/next"
     n=1 f_paths=''
     while [ -e "$T/file.$n" ]; do
-      files_load "$n" && revert_near "$n" && set -- "$@" "$R${f_near%/*}" && f_paths="$f_paths $R$f_path"
+      files_load "$n" && files_near "$n" && set -- "$@" "$R${f_near%/*}" && f_paths="$f_paths $R$f_path"
       n=$((n + 1))
     done
     files_folders

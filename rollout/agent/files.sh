@@ -92,3 +92,11 @@ files_folders() { # the existing folders of `f_paths` into `f_dirs`
     case " $f_dirs " in *" $path "*) ;; *) f_dirs="$f_dirs $path" ;; esac
   done
 }
+
+files_near() { # N: the path, without its ending, of the loaded file's copies if they cannot be in the transaction's folder
+  local topmost
+  f_near=${f_path%/*}
+  for topmost in $f_made; do f_near=${topmost%/*} && break; done
+  case $f_near in *.d) f_near=${f_near%/*} ;; esac # never where a reader's pattern could match
+  f_near=$f_near/.rollout-$tx.$1
+}

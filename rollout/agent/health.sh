@@ -156,7 +156,7 @@ health_stay_up() { # for longer than the longest RestartSec, each in one process
     doze $((steady - now))
   done
   # shellcheck disable=SC2086 # a list of units
-  processes_ask_units ${c_measured:-$h_concerned}
+  processes_ask_units $h_concerned
   for name in $h_concerned; do
     health_recall "$h_alive" "$name"
     processes_look_up "$name" && { [ "$h_restarts" != - ] || health_is_borne_out "$name"; } && [ "$u_pid $u_started $u_restarts $u_active" = "$h_pid $h_started $h_restarts active" ] ||

@@ -5,7 +5,7 @@ main() { # VERB ARGUMENT…
   [ "$#" -eq 0 ] || shift
   until=0
   case $verb in
-    guard | watch | boot | leave | try)
+    guard | watch | boot | leave)
       tx=${1--} force=0
       trap tell EXIT # to the node's journal
       "verb_$verb"

@@ -46,7 +46,7 @@ receipt_load_known() { # TX: as load, but as `receipt_list` has just read it
 receipt_parse() { # `r_text` into r_…; false if it has no state
   local line value
   r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_guard=180 r_limit=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
-  r_reload=0 r_kubelet='' r_program=''
+  r_reload=0 r_kubelet='' r_program='' r_agent=''
   [ -n "$r_text" ] || return 1
   IFS=$NL
   for line in $r_text; do
@@ -70,6 +70,7 @@ receipt_parse() { # `r_text` into r_…; false if it has no state
       reload=*) r_reload=$value ;;
       kubelet=*) r_kubelet=$value ;;
       program=*) r_program=$value ;;
+      agent=*) r_agent=$value ;;
     esac
   done
   unset IFS

@@ -58,20 +58,12 @@ revert_remove_all_made() { # for every file, the last one first
   done
 }
 
-revert_near() { # N: the path, without its ending, of the loaded file's copies if they cannot be in the transaction's folder
-  local topmost
-  f_near=${f_path%/*}
-  for topmost in $f_made; do f_near=${topmost%/*} && break; done
-  case $f_near in *.d) f_near=${f_near%/*} ;; esac # never where a reader's pattern could match
-  f_near=$f_near/.rollout-$tx.$1
-}
-
 revert_unstage() { # remove the copies that are outside the transaction's folder, or were tried there; false if one stays
   local nears n stays tried
   nears='' n=1 stays=0
   while [ -e "$T/file.$n" ]; do
     if files_load "$n"; then
-      revert_near "$n"
+      files_near "$n"
       nears="$nears $R$f_near.new $R$f_near.old $R$f_near.try $R$f_near.tried"
       tried=$R${f_path%/*}/.rollout-$tx.$n.try
       [ ! -d "$tried" ] || rmdir "$tried" || stays=1 # of a `try` that was killed
@@ -89,7 +81,7 @@ revert_flush_near() { # make the removal durable: else a power cut restores copi
   nears='' n=1
   while [ -e "$T/file.$n" ]; do
     if files_load "$n"; then
-      revert_near "$n"
+      files_near "$n"
       case " $nears " in *" $R${f_near%/*} "*) ;; *) nears="$nears $R${f_near%/*}" ;; esac
     fi
     n=$((n + 1))

@@ -103,7 +103,7 @@ staging_place() { # N PATH BEFORE: `s_old` and `s_new`, from which a rename reac
     s_nearest=${s_nearest%/*}
   done
   f_path=$2 f_made=$made
-  revert_near "$1"
+  files_near "$1"
   drop "$R$f_near.new" "$R$f_near.old" "$R$f_near.try" "$R$f_near.tried" || return 1 # whatever is there: nothing is written through a link
   s_old=/var/lib/rollout/tx/$tx/old.$1 s_new=/var/lib/rollout/tx/$tx/new.$1 # both copies in the transaction's folder
   staging_note_file "$@" || return 1
@@ -119,7 +119,7 @@ staging_reach() { # N PATH BEFORE AFTER …: where no file is yet: its folder, a
   local made
   [ "$3" = absent ] || return 0
   files_load "$1"
-  revert_near "$1"
+  files_near "$1"
   made=$f_made
   staging_make_folders || return 1
   if staging_linked "$T/new.$1" "$R$f_near.new"; then
@@ -291,7 +291,7 @@ staging_make_all() {
   clock
   r_boot=$boot r_deadline=$((now + guard * 1000)) r_limit=$((now + 270000))
   common="run=$run${NL}counter=$counter${NL}seq=$((s_top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}guard=$guard${NL}limit=$r_limit${NL}files=$c_files
-units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$s_kubelet${NL}program=$s_program${NL}proof=tried"
+units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$s_kubelet${NL}program=$s_program${NL}agent=$t_program${NL}proof=tried"
   receipt_lay_all || return 1
   files_folders
   true >"$T/guarded" && guard_write_boot_unit && guard_shield_units "$guard" || return 1

@@ -65,11 +65,12 @@ unset IFS
   for name in $(declare -F); do case $name in declare | -*) ;; *) unset -f "$name" ;; esac done
 }
 
-PAYLOAD='' spoken='' f_notes='' r_names='' boot='' h_fresh=0 c_brief=0 c_measured='' f_digested='' f_sums='' f_armed=0 t_owned=0 x_times='' undurable='' d_haste='' d_late=''
+PAYLOAD='' spoken='' f_notes='' r_names='' boot='' h_fresh=0 c_brief=0 f_digested='' f_sums='' f_armed=0 t_owned=0 x_times='' undurable='' d_haste='' d_late='' t_program=''
 export LC_ALL=C HOME=/root # command gates may want one
 umask 077
 trap '' HUP PIPE
 
+case $0 in rollout) t_program=${1-} ;; esac # its digest, as the conversation has checked it
 case $0 in # the copy that guards a transaction takes its node's root from its own path
   */var/lib/rollout/tx/*/agent) R=${0%/var/lib/rollout/tx/*/agent} ;;
   *) R=${ROLLOUT_ROOT-} ;;

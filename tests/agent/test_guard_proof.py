@@ -51,6 +51,7 @@ def test_what_the_watch_has_tried_is_kept_and_the_receipt_names_it(node: Node) -
         ("mv", "exit 1", "rename-in-/var/lib/kubelet"),
         ("rm", "exit 1", "unlink"),
         ("mkdir", "exit 1", "a-name-in-a-folder-of-drop-ins"),
+        ("sha256sum", "exit 1", "reading-the-program"),
     ],
 )
 def test_a_unit_that_cannot_do_what_a_revert_does_is_refused(node: Node, tool: str, does: str, step: str) -> None:
@@ -189,6 +190,17 @@ def test_a_try_that_is_killed_leaves_nothing_that_no_cleanup_removes(node: Node)
     assert statuses <= {-signal.SIGKILL, 0}, "a path with less waiting passes fewer lines"
     assert node.confirm().outcome is Outcome.DONE
     assert (node.cleanup().leftovers, node.strays(), node.files()) == ((), [], NEW)
+
+
+def test_a_program_that_lost_its_end_is_not_one_that_can_revert(node: Node) -> None:
+    """The watch ends before it has read the rest of the program: it compares its bytes."""
+    assert node.apply().healthy
+    agent, tried = node.tx() / "agent", node.tx() / "tried"
+    agent.write_bytes(agent.read_bytes()[:-200])
+    tried.unlink()
+    words = [str(node.bin / "sh"), str(agent), "try", "t1"]
+    subprocess.run(words, env=node.env({"INVOCATION_ID": "1"}), check=True, capture_output=True)
+    assert tried.read_text() == "reading-the-program 1\n"
 
 
 def test_a_file_of_a_guard_that_systemd_has_forgotten_is_removed(node: Node) -> None:
