@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.agent.agent_call import Measure, PullsFound
 from rollout.lab import pulls
 from rollout.lab.kubelet import start
@@ -139,9 +140,9 @@ def test_a_phrase_in_a_field_means_nothing(node: Node, unit: str) -> None:
     assert len(hostile) < 8000, "the agent reads so many lines"
     for begun, under_way in (([], ()), ([(program, 300, words.begins)], (IMAGE,))):
         journal(node, *begun, *hostile)
-        measured = node.status(measure=Measure(healthz_port=10248)).measurement
-        assert measured is not None
-        assert (measured.lenient, measured.pulls) == (0, under_way)
+        found = node.snapshot()
+        assert isinstance(found, Snapshot)
+        assert (found.measurement.lenient, found.measurement.pulls) == (0, under_way)
 
 
 def at_seconds(*lines: tuple[float, tuple[str, int, str]]) -> str:
@@ -149,13 +150,13 @@ def at_seconds(*lines: tuple[float, tuple[str, int, str]]) -> str:
 
 
 def pulls_after(node: Node, unit: str, *lines: tuple[float, tuple[str, int, str]]) -> tuple[str, ...] | None:
-    """The pulls that a status shows with these lines in the log, behind the first line of the kubelet."""
+    """The pulls that a plan reads with these lines in the log, behind the first line of the kubelet."""
     node.serve(unit, "/usr/bin/x", pid=300)
     node.at("/var/lib/docker/tmp").mkdir(parents=True, exist_ok=True)
     node.standin("journal", at_seconds((START + 0.5, ("kubelet", 100, klog("Starting"))), *lines))
-    measured = node.status(measure=Measure(healthz_port=10248)).measurement
-    assert measured is not None
-    return measured.pulls
+    found = node.snapshot()
+    assert isinstance(found, Snapshot)
+    return found.measurement.pulls
 
 
 @pytest.mark.parametrize("opener", OPENERS)
@@ -204,9 +205,9 @@ def test_behind_a_beginning_that_is_gone_nothing_is_known(node: Node) -> None:
         record = (START + second, ("kubelet", 100, kubelets_records(100)["failed"]))
         begun, middle = (START + 10, BEGINS["crio.service"]), (START + 20, ("kubelet", 100, "x"))
         node.standin("journal", at_seconds(begun, middle, record))
-        measured = node.status(measure=Measure(healthz_port=10248)).measurement
-        assert measured is not None
-        assert measured.pulls == expected
+        found = node.snapshot()
+        assert isinstance(found, Snapshot)
+        assert found.measurement.pulls == expected
 
 
 @pytest.mark.parametrize("unit", [unit for unit in BEGINS if unit != "docker.service"])

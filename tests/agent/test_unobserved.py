@@ -245,21 +245,22 @@ def test_what_is_given_back_is_read_before_and_after(node: Node, when: str) -> N
 
 
 @pytest.mark.parametrize("end", ["exit 1", "kill -9 $$", "exit 126"])
-@pytest.mark.parametrize("call", [3, 4, 5, 6])
+@pytest.mark.parametrize("call", [4, 5, 6, 7])
 def test_an_apply_that_cannot_read_files_is_abandoned_before_its_renames_and_reverted_after_them(
     node: Node, call: int, end: str
 ) -> None:
+    """Its third request is the program, by the guard that is tried."""
     fails_at(node, "sha256sum", call, end)
     report = node.apply()
     if report.outcome is Outcome.REFUSED:
         assert (report.reference, node.files(), node.receipt(), node.strays()) == ("program-failed", OLD, {}, [])
-        assert call == 3
+        assert call == 4
     elif node.receipt()["state"] == "reverted":
         assert node.files() == OLD
         assert trigger_of(report) in (Trigger.REVERTED_UNHEALTHY, Trigger.ARMED), report
     else:
         assert trigger_of(report) is Trigger.ARMED, report
-    assert (trigger_of(report) is Trigger.REVERTED_UNHEALTHY) is (call == 4), report
+    assert (trigger_of(report) is Trigger.REVERTED_UNHEALTHY) is (call == 5), report
 
 
 def test_an_apply_whose_revert_can_read_no_file_leaves_the_rest_to_its_guard(node: Node) -> None:
@@ -267,7 +268,7 @@ def test_an_apply_whose_revert_can_read_no_file_leaves_the_rest_to_its_guard(nod
     count = node.at("/run/standin/count")
     count.write_text("")
     path.write_text(
-        f'#!/bin/sh\nprintf . >>{count}\nread -r calls <{count}\n[ "${{#calls}}" -lt 4 ] || exit 126\nexec /usr/bin/sha256sum "$@"\n'
+        f'#!/bin/sh\nprintf . >>{count}\nread -r calls <{count}\n[ "${{#calls}}" -lt 5 ] || exit 126\nexec /usr/bin/sha256sum "$@"\n'
     )
     path.chmod(0o755)
     report = node.apply()
