@@ -22,6 +22,7 @@ from typing import TypeVar
 from benchmarks.check_kubelet import machine
 from rollout import __version__
 from rollout.adapters.journal import SqlJournal
+from rollout.app.following import replay
 from rollout.app.ports import RunHeader
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.presentation.summary import run_summary
@@ -108,6 +109,7 @@ def past_run(folder: Path) -> None:
     for at in range(0, last, TOGETHER):
         journal.append(run, lines[at : min(last, at + TOGETHER)])
     journal.append(run, lines[last:], run_summary(ended))  # as a real run does
+    journal.keep_end(replay(journal, run))
     journal.release(header.cluster, run)
 
 

@@ -12,6 +12,7 @@ from rollout.errors import StateError
 if TYPE_CHECKING:
     from rollout.core.presentation.summary import RunSummary
     from rollout.core.run.events import Request
+    from rollout.core.run.state import RunState
 
 
 class NoJournal:
@@ -21,6 +22,9 @@ class NoJournal:
         """Nothing is kept."""
 
     def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
+        """Nothing is kept."""
+
+    def keep_end(self, state: RunState) -> None:
         """Nothing is kept."""
 
     def summary(self, run: str) -> RunSummary | None:  # noqa: ARG002 - the port's signature
@@ -34,6 +38,9 @@ class NoJournal:
 
     def head(self, run: str) -> tuple[int, str]:  # noqa: ARG002 - the port's signature
         return 0, ""
+
+    def kept_end(self, run: str) -> str | None:  # noqa: ARG002 - the port's signature
+        return None
 
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:  # noqa: ARG002 - the port's signature
         return ()

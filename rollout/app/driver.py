@@ -124,7 +124,7 @@ class Driver:
             state = after
         decided = self._clock.now()
         if lines:
-            self._write(state, lines)
+            self._write(told[-1][2], lines)
         self._submit(commands)
         self._keep_the_pace(state.order, commands, late=self._clock.now() - decided)
         for event, before, after in told:
@@ -136,6 +136,8 @@ class Driver:
         """Journal the events that led to ``state``. The events that end a run are written with its summary."""
         ended = run_summary(state) if state.phase is Phase.ENDED else None
         self._patience.write(state, lambda: self._journal.append(state.order.run, lines, ended))
+        if ended is not None:
+            self._journal.keep_end(state)
 
     def _keep_the_pace(self, order: Order, commands: Sequence[Command], late: float) -> None:
         """Restarts that were journaled or submitted late start late. The next tick's restarts keep their distance."""

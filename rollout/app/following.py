@@ -15,7 +15,7 @@ from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans import plan_codec
 from rollout.core.plans.receipt_history import OURS, OtherClusters
-from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
+from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences, sets_silences
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance
 from rollout.core.run.events import Answered, Event, Resumed, Trigger
@@ -24,6 +24,7 @@ from rollout.core.run.late_watch import LateFindings, LateStatus, findings, is_w
 from rollout.core.run.machine import opening, replayed
 from rollout.core.run.order import measured
 from rollout.core.run.state import RULES, Ending, Goal, NodeState, Order, Phase, RunState, Verb
+from rollout.core.run.state_codec import decode_state
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.text.nodesets import expand
 from rollout.errors import InputError, StateError
@@ -131,6 +132,20 @@ def replay(journal: PastRuns, run: str) -> RunState:
     follower = Follower(journal, run)
     follower.skip()
     return follower.state
+
+
+def state_to_show(journal: PastRuns, run: str) -> RunState:
+    """The same for people: of a run that has ended, the state that its controller kept, if it belongs to just these events."""
+    kept = journal.kept_end(run)
+    if kept is None:
+        return replay(journal, run)
+    order = order_of(journal.header(run))
+    try:
+        state = decode_state(kept, order)
+    except ValueError:
+        return replay(journal, run)
+    journal.events(run)  # raises if one was changed
+    return state
 
 
 def replay_if_readable(journal: PastRuns, run: str) -> RunState | None:
@@ -320,7 +335,7 @@ def attendance(journal: PastRuns, cluster: str, run: str) -> Attendance:
 def silences_left(journal: PastRuns, run: str, now: float) -> tuple[LeftSilence, ...]:
     """The silences that a run without a controller left and that have not expired at ``now``."""
     plan = plan_of(journal.header(run))
-    return left_silences(Follower(journal, run).catch_up(), plan, now) if plan else ()
+    return left_silences(Follower(journal, run).steps(), plan, now) if plan and sets_silences(plan) else ()
 
 
 NOT_LATE = b'\n"late": null'

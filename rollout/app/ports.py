@@ -281,6 +281,10 @@ class PastRuns(Protocol):
         """How many events a run has, and the hash that covers its header and all of them."""
         ...
 
+    def kept_end(self, run: str) -> str | None:
+        """What ``keep_end`` kept of the run as it is now (see ``core.run.state_codec``); ``None``: nothing. Its events are not checked."""
+        ...
+
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
         """Newest first."""
         ...
@@ -310,6 +314,13 @@ class Journal(PastRuns, Protocol):
 
     def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         """``ended``: with these events the run has ended; its summary is part of the same write."""
+        ...
+
+    def keep_end(self, state: RunState) -> None:
+        """Keep the state to which the events that were just appended led: the run has ended, and is shown without a replay.
+
+        It is no part of the run. Nothing is raised if it cannot be kept.
+        """
         ...
 
     def acquire(self, cluster: str, run: str) -> None:

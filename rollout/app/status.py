@@ -7,7 +7,7 @@ from collections import Counter
 from rollout.app.after_run import afterwards
 from rollout.app.call import CallPorts
 from rollout.app.chosen_run import chosen_run
-from rollout.app.following import replay
+from rollout.app.following import state_to_show
 from rollout.app.freezes import freeze_in
 from rollout.app.owned import owned_in
 from rollout.app.past_runs import past_run
@@ -80,7 +80,7 @@ def status_of(journal: PastRuns, run: str, now: float, plans: tuple[WaitingPlan,
 
 
 def _replayed(journal: PastRuns, run: str, now: float) -> Replayed:
-    state = replay(journal, run)
+    state = state_to_show(journal, run)
     return Replayed(state, afterwards(journal, state, now))
 
 

@@ -22,6 +22,7 @@ from rollout.core.run.journal_codec import decode_event, decode_order, encode_ev
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import opening, replayed
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Order, Phase, RunState, Verb, altered
+from rollout.core.run.state_codec import decode_state, encode_state
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import ModelJournal
@@ -51,19 +52,25 @@ class ShadowMachine:
         return self._difference(after, touched)
 
     def difference(self, live: RunState) -> str:
-        """The same for all parts."""
-        order = "" if list(self.state.nodes) == list(live.nodes) else "the order of the nodes differs"
-        return order or self._difference(live, live.nodes)
+        """The same for all parts, and from the state as it would be kept."""
+        if list(self.state.nodes) != list(live.nodes):
+            return "the order of the nodes differs"
+        kept = decode_state(encode_state(live), self.state.order)
+        return self._difference(live, live.nodes) or _difference(live, kept, live.nodes, "the state that is kept")
 
     def _difference(self, live: RunState, names: Iterable[str]) -> str:
-        for name in names:
-            if self.state.nodes[name] != live.nodes[name]:
-                return f"the run has {live.nodes[name]}, a replay of its journal {self.state.nodes[name]}"
-        for name in _COMPARED:
-            here, there = getattr(live, name), getattr(self.state, name)
-            if here != there:
-                return f"{name} is {here!r} in the run, {there!r} in a replay of its journal"
-        return ""
+        return _difference(live, self.state, names, "a replay of its journal")
+
+
+def _difference(live: RunState, other: RunState, names: Iterable[str], where: str) -> str:
+    for name in names:
+        if other.nodes[name] != live.nodes[name]:
+            return f"the run has {live.nodes[name]}, {where} {other.nodes[name]}"
+    for name in _COMPARED:
+        here, there = getattr(live, name), getattr(other, name)
+        if here != there:
+            return f"{name} is {here!r} in the run, {there!r} in {where}"
+    return ""
 
 
 _COMPARED = tuple(field.name for field in fields(RunState) if field.name not in ("order", "nodes"))

@@ -13,6 +13,7 @@ from rollout.app.ports import Holder, Note, RunHeader
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.events import Request
+from rollout.core.run.state import RunState
 from rollout.errors import StateError
 from rollout.simulator.timeline import Timeline
 
@@ -114,6 +115,12 @@ class Desk:
             self.journal.swallows -= 1
             self.journal.unanswered = (run, tuple(events))
             raise self.journal.away("the connection was lost while the database committed")
+
+    def keep_end(self, state: RunState) -> None:
+        """Its runs are replayed."""
+
+    def kept_end(self, run: str) -> str | None:  # noqa: ARG002 - the port's signature
+        return None
 
     def summary(self, run: str) -> RunSummary | None:
         events, summary = self.journal.summaries.get(run, (-1, None))

@@ -14,7 +14,7 @@ from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.commands import Command
 from rollout.core.run.events import Event, Request
 from rollout.core.run.journal_codec import decode_event
-from rollout.core.run.machine import opening, step
+from rollout.core.run.machine import opening, replayed, step
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.errors import StateError
 from tests.orders import make_order
@@ -29,6 +29,7 @@ class Log:
     def __init__(self, order: Order, fail_at: int = 0) -> None:
         self.lines: list[str] = []
         self.ended: list[RunSummary] = []
+        self.kept: list[RunState] = []
         self.entries: list[str] = []
         self.asked: list[Request] = []
         self.fail_at = fail_at
@@ -47,6 +48,13 @@ class Log:
 
     def summary(self, run: str) -> RunSummary | None:
         return self.ended[-1] if self.ended else None
+
+    def keep_end(self, state: RunState) -> None:
+        self.entries.append("keep")
+        self.kept.append(state)
+
+    def kept_end(self, run: str) -> str | None:
+        return None
 
     def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
         self.renewed += 1
@@ -136,20 +144,25 @@ def test_a_run_ends_and_its_journal_replays_to_the_same_state() -> None:
     log, watcher = Log(order), Watcher()
     end = run(log, order, watcher)
     assert end.ending is Ending.DONE
-    replayed, _ = opening(order, 1, 0.0)
+    again, _ = opening(order, 1, 0.0)
     for line in log.lines:
-        replayed, _ = step(replayed, decode_event(line))
-    assert (replayed.nodes, replayed.phase, replayed.ending) == (end.nodes, end.phase, end.ending)
+        again, _ = step(again, decode_event(line))
+    assert (again.nodes, again.phase, again.ending) == (end.nodes, end.phase, end.ending)
     assert len(watcher.seen) == len(log.lines)
     assert watcher.ends == [end]
     assert (log.renewed > 0, log.regions) == (True, REGIONS)
 
 
-def test_the_summary_is_written_with_the_events_that_end_the_run() -> None:
+def test_a_run_that_ends_leaves_what_its_events_say_and_no_later_time() -> None:
+    """The clock was looked at again after the answer that ended the run: its summary named that time, which no event has."""
     order = make_order({"a": 3})
     log = Log(order)
     end = run(log, order)
-    assert log.ended == [run_summary(end)]
+    state, _ = opening(order, 1, 0.0)
+    state = replayed(state, map(decode_event, log.lines))
+    assert state.now < end.now
+    assert (log.ended, log.kept) == ([run_summary(state)], [state])
+    assert log.entries[-2:] == ["write", "keep"], "what is kept belongs to events that are durable"
 
 
 def test_nothing_is_started_before_its_event_is_durable() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app import following
 from rollout.app.backends import Backends
 from rollout.app.following import replay, silences_left
 from rollout.app.ports import Worker
@@ -133,9 +134,12 @@ def test_an_ended_run_has_lifted_its_silences(journal: SqlJournal) -> None:
     assert silences_left(journal, "r1", site.at) == ()
 
 
-def test_a_run_without_silences_has_left_none(journal: SqlJournal) -> None:
+def test_a_run_without_silences_has_left_none_and_is_not_replayed_for_it(
+    journal: SqlJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = Site(journal)
     site.killed("n1", Verb.CONFIRM)
+    monkeypatch.setattr(following, "decode_events", None)
     assert silences_left(journal, "r1", site.at) == ()
 
 

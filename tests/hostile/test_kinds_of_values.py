@@ -20,6 +20,8 @@ from rollout.adapters.journal import reads
 from rollout.adapters.journal.heads import FOLDER, Heads
 from rollout.app import wave_gates
 from rollout.core.run.journal_codec import decode_events
+from rollout.core.run.machine import opening
+from rollout.core.run.state_codec import decode_state, encode_state
 from rollout.core.text import json_text
 from rollout.features.budget import command
 from rollout.features.sequence.written import load_sequence
@@ -30,6 +32,7 @@ from tests.hostile.parsers import PACKAGE
 from tests.hostile.property import Target, judge
 from tests.hostile.targets import TARGETS
 from tests.hostile.test_parsers import SIGNED, forget_what_was_read_before, noting
+from tests.orders import make_order
 from tests.sampling import sample
 
 KINDS = (
@@ -151,6 +154,8 @@ _REGIONS = [{"region": "eu", "workers": ["eu-1"], "calls": 3, "nodes": 40, "roun
 _BASELINE = {
     "v": node_baseline.VERSION, "lease": "2026-11-20T09:00:00Z", "at": 3, "ended": ["9c1e"], "pods": {"9c1e": ["app 77ab 0"]},
 }  # fmt: skip
+_STATE, _ = opening(make_order({"a": 2}), 1, 1.0)
+_STATE_TEXT = json.loads(encode_state(_STATE))
 _POD = {
     "metadata": {"name": "web", "namespace": "shop", "labels": {"a": "b"}},
     "spec": {"template": {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "app", "image": "a/b:1"}]}}},
@@ -170,6 +175,9 @@ BESIDE = {
         Target("lab-process", _in_a_file(serve.READY, launch._pid), _seed({"pid": 12})),  # noqa: SLF001
         Target("kept-nodes", _in_a_file("n.json", lambda at: node_sources._read(at / "n.json")), _seed(_KEPT)),  # noqa: SLF001
         Target("head", _in_a_file(f"{FOLDER}/r1", lambda at: Heads(at).kept("r1")), _seed([3, "0" * 64])),
+        Target(
+            "kept-state", _of_text(lambda text: decode_state(text, _STATE.order)), _seed(_STATE_TEXT), (ValueError,)
+        ),
         Target("summary", _of_text(lambda text: reads._counts("r1", text, "{}")), _seed(_SUMMARY)),  # noqa: SLF001
         Target("summary-reverted", _of_text(lambda text: reads._counts("r1", "{}", text)), _seed({"r2": "n1"})),  # noqa: SLF001
         Target("lease-regions", _of_text(reads._regions), _seed(_REGIONS)),  # noqa: SLF001

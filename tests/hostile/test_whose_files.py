@@ -96,7 +96,7 @@ OF_ANYBODY = {
     "approvals/client/files._text": "signatures: each is checked against the file of signers",
 }
 IN_THE_STATE_FOLDER = {
-    "journal/database._copy", "journal/heads.Heads.keep", "journal/heads.Heads.kept", "node_sources._read",
+    "journal/database._copy", "journal/ends.Ends.keep", "journal/ends.Ends.kept", "journal/heads.Heads.keep", "journal/heads.Heads.kept", "node_sources._read",
     "node_sources.RememberingSources.live",
 }  # fmt: skip
 NO_SECRET = {

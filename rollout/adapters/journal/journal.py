@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from rollout.adapters.journal.address import PostgresUrl
 from rollout.adapters.journal.database import Database, select
-from rollout.adapters.journal.heads import Head, Heads, beginning
+from rollout.adapters.journal.heads import Head, beginning
 from rollout.adapters.journal.owner import is_alive, machine_of, this_process
 from rollout.adapters.journal.reads import WITHDRAWN, Reads, broken, head_of
 from rollout.adapters.journal.tables import EVENTS, LEASES, NOTES, REQUESTS, RUNS, SUMMARIES
@@ -23,6 +23,8 @@ from rollout.app.ports import Note, RunHeader
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.journal_codec import chain
+from rollout.core.run.state import RunState
+from rollout.core.run.state_codec import encode_state
 from rollout.errors import StateError
 
 
@@ -133,7 +135,8 @@ _WAITS = ~REQUESTS.c.word.startswith(WITHDRAWN)
 class SqlJournal(Reads):
     """See ``app.ports.Journal``. ``place`` is a folder (created 0700, with ``journal.db`` in it) or a PostgreSQL.
 
-    ``beside`` is the folder of this machine for the heads of chains; by default the journal's own folder, if any.
+    ``beside`` is the folder of this machine for the heads of chains and the ends of runs; by default the journal's own
+    folder, if any.
     ``doubt``: see ``Reads``.
     """
 
@@ -141,8 +144,8 @@ class SqlJournal(Reads):
         self, place: Path | PostgresUrl, beside: Path | None = None, doubt: Callable[[str], None] | None = None
     ) -> None:
         self._database = Database(place)
-        kept = Heads(beside or (place if isinstance(place, Path) else None))
-        super().__init__(self._database.selecting, kept, self._database.clock, doubt)
+        folder = beside or (place if isinstance(place, Path) else None)
+        super().__init__(self._database.selecting, folder, self._database.clock, doubt)
         self._leases = Leases(self._database)
         self._heads: dict[str, Head] = {}
         self.renew = self._leases.renew
@@ -198,6 +201,11 @@ class SqlJournal(Reads):
                 put(connection, run, after[0], ended)
         self._heads[run] = after
         self._kept.keep(run, after)
+
+    def keep_end(self, state: RunState) -> None:
+        run = state.order.run
+        if (head := self._heads.get(run)) is not None:
+            self._ends.keep(run, head[1], encode_state(state))
 
     def _events_lost(self, run: str, head: Head, written: Head) -> StateError:
         """The server had confirmed them: a replica without them has taken its place, or an older state was restored."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
+from rollout.adapters.journal.ends import Ends
 from rollout.adapters.journal.heads import Head, Heads, beginning
 from rollout.adapters.journal.owner import is_alive, is_here, machine_of, process_of
 from rollout.app.ports import Holder, Note, RunHeader
@@ -51,7 +53,9 @@ _NODES_KNOW = "`rollout rollback --cluster C --emergency` works from the nodes' 
 
 
 class Reads:
-    """See ``app.ports.PastRuns``. ``clock``: SQL for epoch seconds by the database's own clock.
+    """See ``app.ports.PastRuns``. ``beside``: the folder of what this machine keeps beside the journal, if any.
+
+    ``clock``: SQL for epoch seconds by the database's own clock.
 
     ``doubt``: of a reader that acts on nothing. It is told when this machine has written events that the database does
     not have, and the run is read as the database has it. Others refuse such a run.
@@ -60,13 +64,14 @@ class Reads:
     def __init__(
         self,
         selecting: Callable[[], AbstractContextManager[Select]],
-        kept: Heads,
+        beside: Path | None,
         clock: str,
         doubt: Callable[[str], None] | None = None,
     ) -> None:
         self._selecting = selecting
         self._doubt = doubt
-        self._kept = kept
+        self._kept = Heads(beside)
+        self._ends = Ends(beside)
         self._lease = _sql(("run", "owner", f"{clock} - heartbeat", "regions"), "FROM leases WHERE cluster = :cluster")
 
     def summary(self, run: str) -> RunSummary | None:
@@ -128,6 +133,10 @@ class Reads:
     def head(self, run: str) -> tuple[int, str]:
         with self._selecting() as select:
             return head_of(select, run)
+
+    def kept_end(self, run: str) -> str | None:
+        _, hashed = self.head(run)
+        return self._ends.kept(run, hashed)
 
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
         where = " WHERE cluster = :cluster" if cluster else ""

@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rollout.adapters.journal.heads import Heads
 from rollout.adapters.journal.reads import Reads, Select
 from rollout.adapters.journal_file import FILE, REVISIONS
 from rollout.app.journal_away import AWAY
@@ -33,7 +32,7 @@ class FileReader(Reads):
     """See ``app.ports.PastRuns``. For one thread."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
-        super().__init__(self._of_connection, Heads(folder), CLOCK)
+        super().__init__(self._of_connection, folder, CLOCK)
         self._connection = connection
         self._file = folder / FILE
 

@@ -50,6 +50,11 @@ def left_silences(steps: Iterable[Step], plan: Plan, now: float) -> tuple[LeftSi
     return tuple(each for each in left.values() if each.until > now)
 
 
+def sets_silences(plan: Plan) -> bool:
+    """Whether a gate of the plan silences alerts. If none does, its run leaves none."""
+    return bool(_lengths(plan))
+
+
 def _lengths(plan: Plan) -> Mapping[str, float]:
     """URL → seconds of the longest silence that is set there."""
     lengths: dict[str, float] = {}

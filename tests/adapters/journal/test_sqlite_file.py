@@ -15,7 +15,9 @@ from rollout.adapters.journal.sqlite_file import reader_of
 from rollout.app.ports import Note, PastRuns, RunHeader
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import NodeCount, RunSummary
+from rollout.core.run.machine import opening
 from rollout.errors import StateError
+from tests.orders import make_order
 
 SUMMARY = RunSummary(9.5, "done", 0, "", 3, {"confirmed": NodeCount(2, "n[1-2]")}, "", "n1", {"r0": "n2"})
 READINGS: dict[str, Callable[[PastRuns], object]] = {
@@ -24,6 +26,7 @@ READINGS: dict[str, Callable[[PastRuns], object]] = {
     "runs": lambda journal: [journal.runs(), journal.runs("iad"), journal.runs("nowhere")],
     "events": lambda journal: [journal.events("r1"), journal.events("r1", 1), journal.events("r2")],
     "heads": lambda journal: [journal.head("r1"), journal.head("r2"), journal.head("no run")],
+    "ends": lambda journal: [journal.kept_end(run) for run in ("r1", "r2", "no run")],
     "summaries": lambda journal: [journal.summary("r1"), journal.summary("r2")],
     "counters": lambda journal: [journal.highest_counter("rno"), journal.highest_counter("nowhere")],
     "notes": lambda journal: [journal.notes("rno"), journal.notes("iad")],
@@ -39,6 +42,7 @@ def journal(tmp_path: Path) -> Iterator[SqlJournal]:
     made.acquire("rno", "r1")
     made.append("r1", ["a"])
     made.append("r1", ["b: 100 % 'quoted'", "c"], SUMMARY)
+    made.keep_end(opening(make_order({"a": 1}), 1, 1.0)[0])
     made.begin(RunHeader("r2", "iad", "revert", "{}", 5, b"", 2.25, "me@here", ""))
     made.acquire("iad", "r2")
     made.renew("iad", "r2", (RegionStanding("west", ("10.0.0.1",), 1, 2),))

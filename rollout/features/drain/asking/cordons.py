@@ -218,3 +218,4 @@ def write_down_lifted(
     if names and event is not None:
         after, _ = step(state, event)
         journal.append(state.order.run, [encode_event(event)], run_summary(after))
+        journal.keep_end(after)
