@@ -9,10 +9,11 @@ from pathlib import Path
 from rollout.app.call import CallPorts, Operator
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
 from rollout.app.isolation import Keep, keep_nothing, run_verb
-from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
+from rollout.app.node_access import NodeAccess, only
+from rollout.app.node_worker import READ_SECONDS, UNIT
 from rollout.app.plan_file import check_digest, check_preflight, preflight_text
 from rollout.app.ports import Journal, Nodes, Target
-from rollout.app.reading import each, only, read_receipts
+from rollout.app.reading import each, read_receipts
 from rollout.app.runs import check_nothing_unfinished, check_plan, start_apply
 from rollout.app.start_times import WAITS, closed_lines
 from rollout.app.verify import last_confirmed

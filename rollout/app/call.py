@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # a use case imports what it calls
 
     from rollout.app.backends import Backends
     from rollout.app.isolation import Keep
-    from rollout.app.node_worker import NodeAccess
+    from rollout.app.node_access import NodeAccess
     from rollout.app.ports import ApiSources, Clock, Files, Interruption, Journal, Nodes, PastRuns, StartTimes
     from rollout.app.runs import Tools
     from rollout.core.model.approvals import Approval

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from rollout.app.isolation import Keep, keep_nothing, run_verb
-from rollout.app.node_worker import CLEAN_SECONDS, READ_SECONDS, NodeAccess
+from rollout.app.node_access import NodeAccess
+from rollout.app.node_worker import CLEAN_SECONDS, READ_SECONDS
 from rollout.app.ports import Nodes, Target
 from rollout.app.reading import each
 from rollout.core.model.frozen import dataclass

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from rollout.app.call import CallPorts, Operator
 from rollout.app.isolation import Keep, keep_nothing, run_verb
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.ports import Nodes, Note, Target
 from rollout.app.reading import access_within, each, read_receipts
 from rollout.app.runs import check_nothing_unfinished

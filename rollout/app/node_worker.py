@@ -7,7 +7,7 @@ parse its answer. The machine decides what the answer means for the run.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
 from typing import assert_never
@@ -17,9 +17,10 @@ from rollout.app.backends import Backends
 from rollout.app.config_maps import put
 from rollout.app.following import ClusterOf, HasEnded, gives_way, known_to_none, none_has_ended
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb
+from rollout.app.node_access import NodeAccess
 from rollout.app.node_drains import LATER, DrainRound, NodeDrains, NoDrains, NotOursError
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
-from rollout.app.ports import Clock, Local, Nodes, Target
+from rollout.app.ports import Clock, Local, Nodes
 from rollout.app.pull_counts import PullCounts
 from rollout.app.roll_call import Lists, lists_all
 from rollout.app.wave_gates import WaveGates
@@ -74,15 +75,6 @@ class JustMeasured:
     tx: str
     at: float
     report: Report
-
-
-@dataclass(frozen=True, slots=True)
-class NodeAccess:
-    """How nodes are reached: the agent program, whether it runs through sudo, and the address of each node."""
-
-    program: str
-    targets: Mapping[str, Target]
-    sudo: Mapping[str, bool]
 
 
 def always_holds() -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rollout.app.call import CallPorts
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.ports import Nodes, Target, Zones
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits

@@ -9,8 +9,9 @@ from types import MappingProxyType
 
 from rollout.app.following import replay_if_readable
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_snapshot, run_verification
+from rollout.app.node_access import NodeAccess
 from rollout.app.node_histories import files_of_plans, rolled_back_since
-from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
+from rollout.app.node_worker import READ_SECONDS, UNIT
 from rollout.app.ports import Nodes, PastRuns, Target
 from rollout.app.reading import each
 from rollout.core.model.frozen import dataclass

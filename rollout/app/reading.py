@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import MappingProxyType
@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from rollout.app.call import CallPorts
 from rollout.app.isolation import Keep, keep_nothing, run_snapshot, run_verb
-from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
+from rollout.app.node_access import NodeAccess
+from rollout.app.node_worker import READ_SECONDS, UNIT
 from rollout.app.ports import Clock, Nodes, Target
-from rollout.core.model.inventory import Inventory, Node, reached_at
-from rollout.core.model.regions import region_of_zone
+from rollout.core.model.inventory import Inventory, reached_at
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread
 from rollout.core.text.nodesets import limited
@@ -29,33 +29,10 @@ SAMPLE_SECONDS = 10.0
 T = TypeVar("T")
 
 
-def access_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> NodeAccess:
-    """How these nodes are reached, according to the inventory."""
-    chosen = [inventory.nodes[name] for name in names]
-    return NodeAccess(
-        program=program,
-        targets={node.name: _target(node, inventory.controller_ssh) for node in chosen},
-        sudo={node.name: node.through_sudo for node in chosen},
-    )
-
-
-def _target(node: Node, regions: Collection[str]) -> Target:
-    itself = bool(region_of_zone(node.zone, regions))
-    return Target(node.name, node.address, node.user, node.port, node.zone, controller_ssh=itself, become=node.become)
-
-
 def access_within(call: CallPorts, cluster: str, limit: str) -> NodeAccess:
     """To the nodes of ``limit`` (``""``: all) of a cluster, also while the source of its nodes does not answer."""
     inventory = call.inventory_or_remembered(cluster)
     return call.access(inventory, limited(limit, inventory))
-
-
-def only(access: NodeAccess, names: Iterable[str]) -> NodeAccess:
-    """The same access, to these nodes only."""
-    chosen = tuple(names)
-    return NodeAccess(
-        access.program, {name: access.targets[name] for name in chosen}, {name: access.sudo[name] for name in chosen}
-    )
 
 
 def snapshot_fleet(

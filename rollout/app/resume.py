@@ -10,8 +10,9 @@ from rollout.app.chosen_run import chosen_run
 from rollout.app.claims import Freed, held_by, set_free
 from rollout.app.following import replay
 from rollout.app.freezes import check_not_frozen
+from rollout.app.node_access import only
 from rollout.app.ports import Journal
-from rollout.app.reading import only, read_receipts
+from rollout.app.reading import read_receipts
 from rollout.app.revert import RunResult, proofs_of
 from rollout.app.runs import changes_since, highest_counter, leased, needs_of_run, resumable, with_pending_recovery
 from rollout.app.runs import resume as resume_order

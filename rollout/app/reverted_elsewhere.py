@@ -7,10 +7,10 @@ from dataclasses import field, replace
 
 from rollout.app.following import headers_of, replay_if_readable, rollbacks_of
 from rollout.app.isolation import Keep, keep_nothing
+from rollout.app.node_access import NodeAccess, only
 from rollout.app.node_histories import Histories, cluster_history
-from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Nodes, PastRuns
-from rollout.app.reading import only, read_receipts
+from rollout.app.reading import read_receipts
 from rollout.app.verify import verifications
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import Report

@@ -23,7 +23,8 @@ from rollout.app.following import (
 )
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
-from rollout.app.node_worker import NodeAccess, NodeWorker
+from rollout.app.node_access import NodeAccess
+from rollout.app.node_worker import NodeWorker
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, PastRuns, RunHeader, StartTimes, Worker
 from rollout.app.roll_call import Lists, lists_all
 from rollout.app.start_times import NoStartTimes, Starts

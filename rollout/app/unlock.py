@@ -9,8 +9,9 @@ from types import MappingProxyType
 from rollout.app.call import CallPorts, Operator
 from rollout.app.claims import holders, littered, released, set_free, under_way
 from rollout.app.following import other_cluster
+from rollout.app.node_access import only
 from rollout.app.ports import Holder, Note, PastRuns
-from rollout.app.reading import access_within, only, read_receipts
+from rollout.app.reading import access_within, read_receipts
 from rollout.app.runs import highest_counter
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import Report

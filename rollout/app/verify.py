@@ -10,8 +10,9 @@ from types import MappingProxyType
 from rollout.app.call import CallPorts
 from rollout.app.following import plan_of
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verification
+from rollout.app.node_access import NodeAccess
 from rollout.app.node_histories import FilesOf, cluster_history, files_of_plans, newest_in_force
-from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
+from rollout.app.node_worker import READ_SECONDS, UNIT
 from rollout.app.ports import Nodes, PastRuns, RunHeader, Target
 from rollout.app.reading import access_within, each, snapshot_reader
 from rollout.core.model.frozen import dataclass

@@ -15,7 +15,7 @@ from rollout.adapters.node_sources import RealSources
 from rollout.adapters.ssh import Resolver
 from rollout.app.check import CheckResult
 from rollout.app.check import check as check_files
-from rollout.app.reading import access_to
+from rollout.app.node_access import access_to
 from rollout.app.shared_machines import SharedMachines, shared_machines
 from rollout.composition.kinds import start_times
 from rollout.composition.project import Project

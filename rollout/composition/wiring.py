@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rollout.app.backends import Backends
     from rollout.app.call import CordonsResult
     from rollout.app.isolation import Keep
-    from rollout.app.node_worker import NodeAccess
+    from rollout.app.node_access import NodeAccess
     from rollout.app.ports import (
         ApiSources,
         Interruption,
@@ -234,7 +234,7 @@ class Session:
         """Node → the bastions on the way to it from here. Workers of regions have ways of their own, which are not known."""
         if self.engine is not None:
             return {}
-        from rollout.app.reading import access_to
+        from rollout.app.node_access import access_to
 
         chosen = tuple(name for name in names if name in inventory.nodes)
         found = self.resolver.jumps(access_to(inventory, "", chosen).targets.values())
@@ -403,7 +403,7 @@ class Session:
         Each such node later gets it as an error.
         """
         from rollout.adapters.agent_program import agent_program
-        from rollout.app.reading import access_to
+        from rollout.app.node_access import access_to
 
         access = access_to(inventory, agent_program(), tuple(names))
         if self.engine is not None:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import digest

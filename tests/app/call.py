@@ -19,7 +19,7 @@ from rollout.adapters.no_journal import NoJournal
 from rollout.app.apply import apply_plan
 from rollout.app.backends import Backends
 from rollout.app.isolation import keep_nothing
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.ports import ApiSources, Holder, Interruption, Journal, Nodes, PastRuns, Ran, Target, Worker
 from rollout.app.runs import Tools
 from rollout.composition.kinds import completed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.ports import Target
 from rollout.core.model.approvals import USED
 from rollout.core.model.playbook import Cause

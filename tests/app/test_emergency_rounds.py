@@ -14,7 +14,7 @@ import pytest
 from rollout.adapters.no_journal import NoJournal
 from rollout.app import emergency_rounds as module
 from rollout.app.emergency_rounds import EmergencyRounds
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.ports import Journal, RunHeader
 from rollout.app.rollbacks import Emergency, emergency
 from rollout.app.runs import Tools

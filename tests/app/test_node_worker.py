@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.backends import Backends, NoCluster
-from rollout.app.node_worker import NodeAccess, NodeWorker
+from rollout.app.node_access import NodeAccess
+from rollout.app.node_worker import NodeWorker
 from rollout.app.ports import Ran, Target
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.live import Lease, LiveNode, PullCounter, Sight

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.operator_commands import Commanded, OperatorCommand, run_on_all
 from rollout.app.ports import Target
 from rollout.core.model.inventory import Node

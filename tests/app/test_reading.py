@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.app import reading
+from rollout.app import node_access
 from rollout.app.ports import Target
 from rollout.app.reading import each, read_receipts, restart_pauses, snapshot_fleet
 from rollout.core.model.report import Outcome
@@ -30,7 +30,7 @@ def test_nodes_are_reached_as_the_inventory_defines() -> None:
     first, second, _ = found.nodes
     nodes = dict(found.nodes)
     nodes[first] = replace(nodes[first], address="10.0.0.1", user="root", port=2222)
-    access = reading.access_to(replace(found, nodes=nodes), "program", (second, first))
+    access = node_access.access_to(replace(found, nodes=nodes), "program", (second, first))
     assert list(access.targets) == [second, first], "those that were chosen, in their order"
     assert access.targets[first] == Target(first, "10.0.0.1", "root", 2222, nodes[first].zone)
     assert access.sudo == {name: nodes[name].through_sudo for name in (first, second)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from rollout.app import verify
 from rollout.app.isolation import Keep, keep_nothing
+from rollout.app.node_access import NodeAccess
 from rollout.app.node_histories import FilesOf
-from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Nodes
 from rollout.app.verify import Known
 from rollout.core.model.snapshot import Unread

@@ -23,9 +23,8 @@ from typing import Any
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess, access_to
 from rollout.app.ports import Journal, Nodes, Ran, Worker
-from rollout.app.reading import access_to
 from rollout.app.runs import Tools
 from rollout.cli.main import run as command
 from rollout.composition import wiring

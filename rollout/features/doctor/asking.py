@@ -15,7 +15,8 @@ from functools import partial
 from typing import Protocol
 
 from rollout.app.isolation import Keep, attempt, keep_nothing, run_snapshot
-from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
+from rollout.app.node_access import NodeAccess
+from rollout.app.node_worker import READ_SECONDS, UNIT
 from rollout.app.ports import Clock, Cluster, Nodes, Target
 from rollout.app.reading import each
 from rollout.core.model.freeze import FROZEN, of_fact, told

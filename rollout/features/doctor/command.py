@@ -10,7 +10,7 @@ import click
 from rollout.adapters.agent_program import agent_program
 from rollout.adapters.clock import SystemClock
 from rollout.app.load_playbook import load_policy
-from rollout.app.reading import access_to
+from rollout.app.node_access import access_to
 from rollout.cli.options import SessionNeeds, limit_option, session_options
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rollout.app.isolation import keep_nothing
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Unread

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Snapshot, Unread

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from rollout.app.isolation import Keep, attempt
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess
 from rollout.app.operator_commands import OperatorCommand
 from rollout.app.ports import Nodes, Target
 from rollout.app.reading import each

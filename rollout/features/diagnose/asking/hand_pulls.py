@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from rollout.app.node_access import only
 from rollout.app.operator_commands import INTERRUPTED, CommandPorts, bounds_of, told_once
 from rollout.app.planning import read_fleet
 from rollout.app.ports import Note
-from rollout.app.reading import only
 from rollout.core.model.inventory import Inventory
 from rollout.core.text.nodesets import fold, limited
 from rollout.core.text.terminal import counted

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rollout.app.node_worker import NodeAccess
+from rollout.app.node_access import NodeAccess, only
 from rollout.app.operator_commands import Commanded, OperatorCommand, run_on_all
 from rollout.app.ports import Nodes
-from rollout.app.reading import only
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.report import CommandResult
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread

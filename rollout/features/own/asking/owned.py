@@ -11,11 +11,12 @@ from rollout.app.cluster_context import look_around
 from rollout.app.following import headers_of, replay
 from rollout.app.freezes import check_nodes_not_frozen
 from rollout.app.load_playbook import load_policy
+from rollout.app.node_access import only
 from rollout.app.node_histories import ClusterHistory, cluster_history, newest_in_force, nodes_by_run
 from rollout.app.owned import noted_in, owned_in, standing
 from rollout.app.planning import Planned, ToPlan, Wanted, as_planned, checked_to_plan, make_plan, with_ways
 from rollout.app.ports import Files, Note, PastRuns, RunHeader
-from rollout.app.reading import fleet_as_read, only
+from rollout.app.reading import fleet_as_read
 from rollout.app.verify import VerifiedCluster, verify_nodes
 from rollout.core.model.conditions import of_kind
 from rollout.core.model.fleet_changes import is_their_list

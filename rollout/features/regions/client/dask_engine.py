@@ -12,7 +12,7 @@ from rollout.core.text.terminal import printable
 from rollout.errors import UsageError, with_extra
 
 if TYPE_CHECKING:
-    from rollout.app.node_worker import NodeAccess
+    from rollout.app.node_access import NodeAccess
     from rollout.features.regions.client.workers import Scheduler
 
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rollout import __version__
-from rollout.app.node_worker import NodeAccess
-from rollout.app.reading import access_to
+from rollout.app.node_access import NodeAccess, access_to
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.run.transitions import ENGINE_PATIENCE
 from rollout.errors import UsageError

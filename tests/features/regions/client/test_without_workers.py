@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.ssh import SshNodes
-from rollout.app.reading import access_to
+from rollout.app.node_access import access_to
 from rollout.core.model.report import Outcome
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.run.events import AWAY
