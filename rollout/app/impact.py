@@ -7,14 +7,15 @@ plan that requests more of a registry than the playbook's caps allow is refused 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.inventory import Inventory, Node, Role
 from rollout.core.model.live import LiveNode
-from rollout.core.model.plan import Consequence, ExcludedNode, LessRoom, Plan, PlannedDrain, Remark, Standing
+from rollout.core.model.once import Once
+from rollout.core.model.plan import Consequence, ExcludedNode, LessRoom, Plan, PlannedDrain, PullRate, Remark, Standing
 from rollout.core.model.playbook import GPU_LOST, Disruption, Policy
 from rollout.core.model.pods import LeavingPod, PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
@@ -26,14 +27,15 @@ from rollout.errors import InputError
 from rollout.kubelet import versions
 from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.effects import rules
-from rollout.kubelet.effects.needs import NEEDS, Here, Need, NeedVerdict, needs
+from rollout.kubelet.effects.needs import NEEDS, Need, NeedVerdict, needs, rules_concerned
 from rollout.kubelet.effects.needs import told as needs_told
 from rollout.kubelet.effects.rules import accepts
 from rollout.kubelet.node import managers
+from rollout.kubelet.node.alike import NOBODY, kind_of, kind_only
 from rollout.kubelet.node.layout import KUBELET_UNITS
 from rollout.kubelet.restarts import consequences, mechanics
 from rollout.kubelet.restarts.consequences import NodeImpact, Said
-from rollout.kubelet.restarts.mechanics import Harm, NodeAtWork, device_names, harms
+from rollout.kubelet.restarts.mechanics import Harm, NodeAtWork, configured_after, device_names, harms
 from rollout.kubelet.restarts.readmission import (
     CHECKS_HEALTH,
     Rejected,
@@ -66,14 +68,16 @@ class ChangeImpact:
 
 @dataclass(frozen=True)
 class Foresight:
-    """What is known for predicting side effects. ``assumed`` as in ``app.plan.build_plan``."""
+    """What is known for predicting side effects on the nodes of ``selection``. ``assumed`` as in ``app.plan.build_plan``."""
 
     inventory: Inventory
     policy: Policy
     fleet: FleetSnapshot
     around: Around
+    selection: Sequence[str]
     assumed: int | None = None
-    _judged: dict[str, tuple[Rejected, ...] | None] = field(default_factory=dict)  # node → what ``_lost`` found
+    once: Once = field(default_factory=Once)  # what nodes with the same values share
+    _rates: dict[Hashable, PullRate | None] = field(default_factory=dict)  # kind of node → its rate today
 
     @cached_property
     def live(self) -> Mapping[str, LiveNode]:
@@ -87,85 +91,11 @@ class Foresight:
             placed.setdefault(pod.node, []).append(pod)
         return placed
 
-    def role(self, node: Node) -> SeenRole:
-        """By the inventory, its Node and its static pods."""
-        return seen_role(node, self.fleet.nodes.get(node.name), self.live.get(node.name))
-
-    def for_its_state(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | None:
-        """Refuses a node that lacks what the change needs of it now; ``None``: nothing is known to be missing."""
-        lacking = [
-            each
-            for each in self._needs(node, snapshot, proposal)
-            if each.verdict is NeedVerdict.REFUSED and not accepts(self.policy.accepted, each.name)
-        ]
-        if not lacking:
-            return None
-        names = ", ".join(dict.fromkeys(each.name for each in lacking))
-        reason = f"{'; '.join(f'{each.name}: {each.text}' for each in lacking)}. `accept: [{names}]` in the playbook allows it"
-        return ExcludedNode(node.name, node.rack, Standing.REFUSED, NEEDS, reason)
-
-    def for_its_containers(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | None:
-        """Refuses a node where a reload or a restart may harm running containers; ``None``: it does not, or it is accepted."""
-        found = [
-            each
-            for each in self._harms(node, snapshot, proposal)
-            if each.verdict is NeedVerdict.REFUSED and each.name not in self.policy.accepted
-        ]
-        if not found:
-            return None
-        return ExcludedNode(node.name, node.rack, Standing.REFUSED, found[0].name, mechanics.refusal(found))
-
-    def takes_devices(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> bool:
-        """Whether the change itself may take devices from containers that run on the node."""
-        return any(each.takes_devices for each in self._harms(node, snapshot, proposal))
-
-    def _harms(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Harm, ...]:
-        after = proposal.values[1] if proposal.values is not None else None
-        pods = self._placed(node)
-        return harms(NodeAtWork(snapshot, proposal.change, after, self.live.get(node.name), pods))
-
-    def for_its_pods(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain | None:
-        """Refuses or drains a node with pods that would not survive the change; ``None``: it has no such pods."""
-        lost = self._lost(node, snapshot, proposal)
-        if not lost:
-            return None
-        if self.policy.disruption is not Disruption.DRAIN_AND_RESTART:
-            reason = f"{lost_text(lost)}; drain it first, or set `disruption: drain-and-restart`"
-            return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
-        return self._drain(node, snapshot, proposal)
-
-    def _drain(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain:
-        """Plan a drain. Refuses the node if a drain cannot evict a pod, or if a pod that stays would not fit."""
-        staying, going = by_drain(self.pods.get(node.name, ()))
-        minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
-        left_over = rejected(self.live[node.name], staying, minor, proposal.before, proposal.after)
-        if left_over:
-            reason = f"{lost_text(left_over)}; a drain does not evict them"
-            return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
-        kept = [said for pod in going if (said := kept_back(pod, self.policy.drain.evict_too))]
-        if kept:
-            more = f"; and {len(kept) - 1} more" if len(kept) > 1 else ""
-            return ExcludedNode(
-                node.name, node.rack, Standing.REFUSED, "not-drainable", f"it cannot be drained: {kept[0]}{more}"
-            )
-        return planned(going, minor)
-
-    def less_room(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> LessRoom | None:
-        """The room that the change takes from pods, to check later arrivals; ``None``: nothing, or not known.
-
-        A node with devices has one, too: a pod with a device in an init container may arrive.
-        """
-        live = self.live.get(node.name)
-        now = room_now(live) if live is not None and self.around.pods is not None else None
-        if live is None or now is None or KUBELET_UNITS.isdisjoint(proposal.change.units):
-            return None
-        minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
-        try:
-            less = less_room(live, minor, proposal.before, proposal.after)
-        except ValueError:
-            return None
-        counted = is_less(now, less) or (minor >= CHECKS_HEALTH and device_names(live.capacity))
-        return less if counted else None
+    @cached_property
+    def roles(self) -> Mapping[str, SeenRole]:
+        """Node → its role, by the inventory, its Node and its static pods."""
+        nodes = (self.inventory.nodes[name] for name in self.selection)
+        return {node.name: seen_role(node, self.fleet.nodes.get(node.name), self.live.get(node.name)) for node in nodes}
 
     def on(self, plan: Plan, foreseen: Mapping[str, ChangeImpact], asking: Iterable[NodePulls]) -> Plan:
         """The plan with its side effects. ``InputError`` ``registry-cap`` if they exceed what the playbook allows.
@@ -185,69 +115,17 @@ class Foresight:
             remarks=(*plan.remarks, *_undone(plan, foreseen), *self._not_foreseen(at_stake)),
         )
 
-    def of_change(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ChangeImpact:
-        """The side effects of one node's change."""
-        here = self._at_stake(node, snapshot, proposal)
-        said = (*consequences.of_node(here), *needs_told(self._needs(node, snapshot, proposal)))
-        return ChangeImpact(here, said, managers.undone(snapshot, proposal.change))
-
-    def pulls_anew(self, node: Node, proposal: Proposal) -> NodePulls:
-        """The pulls that a changed node may request of its registry."""
-        return NodePulls(node, consequences.rate_of(proposal.before), consequences.rate_of(proposal.after))
-
     def pulls_as_before(self, node: Node) -> NodePulls:
         """The pulls that an unchanged node may request."""
         snapshot = self.fleet.nodes.get(node.name)
-        now = consequences.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
+        now = self._rate_now(snapshot) if isinstance(snapshot, Snapshot) else None
         return NodePulls(node, now, now)
 
-    def _at_stake(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> NodeImpact:
-        pods = self._placed(node)
-        return NodeImpact(
-            snapshot=snapshot,
-            change=proposal.change,
-            minor=versions.taken_for(snapshot.kubelet_version, self.assumed).minor,
-            role=self.role(node).role,
-            live=self.live.get(node.name),
-            probed=None if pods is None else sum(pod.probed for pod in pods),
-            running=None if pods is None else len(pods),
-            sidecars=None if pods is None else sum(any(ask.init and ask.stays for ask in pod.asks) for pod in pods),
-            defects=proposal.defects,
-            harms=tuple(
-                mechanics.accepted(each, self.policy.accepted) for each in self._harms(node, snapshot, proposal)
-            ),
-            with_devices=mechanics.pods_with_devices(pods or ()),
-            lost=self._lost(node, snapshot, proposal),
-            late=rules.late(*proposal.values) if proposal.values is not None else (),
-            fails=consequences.newly_failing(proposal.before, proposal.after),
-        )
-
-    def _needs(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Need, ...]:
-        """What the change needs of this node as it is now."""
-        if proposal.values is None:
-            return ()
-        lacking = needs(Here(snapshot, *proposal.values, self._placed(node)))
-        live = self.live.get(node.name)
-        over = over_reserved(live, proposal.before, proposal.after) if live is not None else ()
-        by = [name for name in _RESERVING if proposal.before.get(name) != proposal.after.get(name)]
-        return (*lacking, *(Need(by[0], NeedVerdict.REFUSED, f"more {name} is {_RESERVED}") for name in over))
-
-    def _placed(self, node: Node) -> Sequence[PlacedPod] | None:
-        """Its pods; ``None``: not known. The API server may have no Node of this name."""
-        known = self.around.pods is not None and node.name in self.live
-        return self.pods.get(node.name, ()) if known else None
-
-    def _lost(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:
-        if node.name not in self._judged:
-            self._judged[node.name] = self._rejected(node, snapshot, proposal)
-        return self._judged[node.name]
-
-    def _rejected(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:
-        live = self.live.get(node.name)
-        if self.around.pods is None or live is None or KUBELET_UNITS.isdisjoint(proposal.change.units):
-            return None
-        minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
-        return rejected(live, self.pods.get(node.name, ()), minor, proposal.before, proposal.after)
+    def _rate_now(self, snapshot: Snapshot) -> PullRate | None:
+        kind = kind_of(snapshot)
+        if kind not in self._rates:
+            self._rates[kind] = consequences.rate_now(kind_only(snapshot), NOBODY, self.assumed)
+        return self._rates[kind]
 
     def _not_foreseen(self, at_stake: Iterable[NodeImpact]) -> Iterator[Remark]:
         restarted = [each for each in at_stake if not KUBELET_UNITS.isdisjoint(each.change.units)]
@@ -262,6 +140,167 @@ class Foresight:
                 "the API server reports too little about them to know whether their pods would be admitted again",
                 unsaid,
             )
+
+
+@dataclass(frozen=True)
+class NodeForesight:
+    """The side effects of one node's change. Each is looked at once, and what nodes have in common once for all of them."""
+
+    known: Foresight
+    node: Node
+    snapshot: Snapshot
+    proposal: Proposal
+
+    def for_its_state(self) -> ExcludedNode | None:
+        """Refuses a node that lacks what the change needs of it now; ``None``: nothing is known to be missing."""
+        lacking = [
+            each
+            for each in self._needs
+            if each.verdict is NeedVerdict.REFUSED and not accepts(self.known.policy.accepted, each.name)
+        ]
+        if not lacking:
+            return None
+        names = ", ".join(dict.fromkeys(each.name for each in lacking))
+        reason = f"{'; '.join(f'{each.name}: {each.text}' for each in lacking)}. `accept: [{names}]` in the playbook allows it"
+        return self._refused(NEEDS, reason)
+
+    def for_its_containers(self) -> ExcludedNode | None:
+        """Refuses a node where a reload or a restart may harm running containers; ``None``: it does not, or it is accepted."""
+        found = [
+            each
+            for each in self._harms
+            if each.verdict is NeedVerdict.REFUSED and each.name not in self.known.policy.accepted
+        ]
+        return self._refused(found[0].name, mechanics.refusal(found)) if found else None
+
+    @property
+    def takes_devices(self) -> bool:
+        """Whether the change itself may take devices from containers that run on the node."""
+        return any(each.takes_devices for each in self._harms)
+
+    def for_its_pods(self) -> ExcludedNode | PlannedDrain | None:
+        """Refuses or drains a node with pods that would not survive the change; ``None``: it has no such pods."""
+        if not self._lost:
+            return None
+        if self.known.policy.disruption is not Disruption.DRAIN_AND_RESTART:
+            reason = f"{lost_text(self._lost)}; drain it first, or set `disruption: drain-and-restart`"
+            return self._refused("pods-would-be-rejected", reason)
+        return self._drain()
+
+    def _drain(self) -> ExcludedNode | PlannedDrain:
+        """Plan a drain. Refuses the node if a drain cannot evict a pod, or if a pod that stays would not fit."""
+        staying, going = by_drain(self.known.pods.get(self.node.name, ()))
+        before, after = self.proposal.before, self.proposal.after
+        left_over = rejected(self.known.live[self.node.name], staying, self._minor, before, after)
+        if left_over:
+            return self._refused("pods-would-be-rejected", f"{lost_text(left_over)}; a drain does not evict them")
+        kept = [said for pod in going if (said := kept_back(pod, self.known.policy.drain.evict_too))]
+        if kept:
+            more = f"; and {len(kept) - 1} more" if len(kept) > 1 else ""
+            return self._refused("not-drainable", f"it cannot be drained: {kept[0]}{more}")
+        return planned(going, self._minor)
+
+    def _refused(self, reference: str, reason: str) -> ExcludedNode:
+        return ExcludedNode(self.node.name, self.node.rack, Standing.REFUSED, reference, reason)
+
+    def less_room(self) -> LessRoom | None:
+        """The room that the change takes from pods, to check later arrivals; ``None``: nothing, or not known.
+
+        A node with devices has one, too: a pod with a device in an init container may arrive.
+        """
+        live = self._live
+        now = room_now(live) if live is not None and self.known.around.pods is not None else None
+        if live is None or now is None or not self._restarts:
+            return None
+        try:
+            less = less_room(live, self._minor, self.proposal.before, self.proposal.after)
+        except ValueError:
+            return None
+        counted = is_less(now, less) or (self._minor >= CHECKS_HEALTH and device_names(live.capacity))
+        return less if counted else None
+
+    def impact(self) -> ChangeImpact:
+        """The side effects of the change."""
+        here = self._at_stake()
+        said = (*consequences.of_node(here), *needs_told(self._needs))
+        return ChangeImpact(here, said, managers.undone(self.snapshot, self.proposal.change))
+
+    def pulls_anew(self) -> NodePulls:
+        """The pulls that the changed node may request of its registry."""
+        before, after = self.proposal.before, self.proposal.after
+        return NodePulls(
+            self.node, self.known.once(consequences.rate_of, before), self.known.once(consequences.rate_of, after)
+        )
+
+    def _at_stake(self) -> NodeImpact:
+        pods, proposal, once = self._placed, self.proposal, self.known.once
+        return NodeImpact(
+            snapshot=self.snapshot,
+            change=proposal.change,
+            minor=self._minor,
+            role=self.role,
+            live=self._live,
+            probed=None if pods is None else sum(pod.probed for pod in pods),
+            running=None if pods is None else len(pods),
+            sidecars=None if pods is None else sum(any(ask.init and ask.stays for ask in pod.asks) for pod in pods),
+            defects=proposal.defects,
+            harms=tuple(mechanics.accepted(each, self.known.policy.accepted) for each in self._harms),
+            with_devices=mechanics.pods_with_devices(pods or ()),
+            lost=self._lost,
+            late=once(rules.late, *proposal.values) if proposal.values is not None else (),
+            fails=once(consequences.newly_failing, proposal.before, proposal.after),
+        )
+
+    @property
+    def role(self) -> Role:
+        return self.known.roles[self.node.name].role
+
+    @property
+    def _restarts(self) -> bool:
+        return not KUBELET_UNITS.isdisjoint(self.proposal.change.units)
+
+    @cached_property
+    def _live(self) -> LiveNode | None:
+        return self.known.live.get(self.node.name)
+
+    @cached_property
+    def _minor(self) -> int:
+        return versions.taken_for(self.snapshot.kubelet_version, self.known.assumed).minor
+
+    @cached_property
+    def _placed(self) -> Sequence[PlacedPod] | None:
+        """Its pods; ``None``: not known. The API server may have no Node of this name."""
+        known = self.known.around.pods is not None and self._live is not None
+        return self.known.pods.get(self.node.name, ()) if known else None
+
+    @cached_property
+    def _needs(self) -> tuple[Need, ...]:
+        """What the change needs of this node as it is now."""
+        proposal, once, live = self.proposal, self.known.once, self._live
+        if proposal.values is None:
+            return ()
+        concerned = once(rules_concerned, *proposal.values)
+        lacking = (
+            once(needs, concerned, *proposal.values, self.snapshot.files, self.snapshot.surroundings, self._placed)
+            if concerned
+            else ()
+        )
+        over = over_reserved(live, proposal.before, proposal.after) if live is not None else ()
+        by = [name for name in _RESERVING if proposal.before.get(name) != proposal.after.get(name)] if over else []
+        return (*lacking, *(Need(by[0], NeedVerdict.REFUSED, f"more {name} is {_RESERVED}") for name in over))
+
+    @cached_property
+    def _harms(self) -> tuple[Harm, ...]:
+        values = self.proposal.values
+        after = self.known.once(configured_after, values[1]) if values is not None else None
+        return harms(NodeAtWork(self.snapshot, self.proposal.change, after, self._live, self._placed))
+
+    @cached_property
+    def _lost(self) -> tuple[Rejected, ...] | None:
+        if self.known.around.pods is None or self._live is None or not self._restarts:
+            return None
+        pods = self.known.pods.get(self.node.name, ())
+        return rejected(self._live, pods, self._minor, self.proposal.before, self.proposal.after)
 
 
 def _undone(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Remark]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rollout.app.impact import ChangeImpact, Foresight
+from rollout.app.impact import ChangeImpact, Foresight, NodeForesight
 from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Node, Role
@@ -55,8 +55,8 @@ def build_plan(
     """
     _check_fleet(inventory, fleet, selection)
     _check_settings(settings, selection, homes.check_accepted(policy.accepted, policy.name))
-    foresight = Foresight(inventory, policy, fleet, around, assumed)
-    roles = {name: foresight.role(inventory.nodes[name]) for name in selection}
+    foresight = Foresight(inventory, policy, fleet, around, selection, assumed)
+    roles = foresight.roles
     skipped = _skipped(inventory, policy, roles, around)
     passed_over = {**skipped, **_of_one_machine(inventory, fleet, [name for name in selection if name not in skipped])}
     proposals = ProposalCache(policy, assumed, own)
@@ -193,18 +193,21 @@ def _decide(
     proposal = proposals.change_for(snapshot, settings, node)
     if isinstance(proposal, ExcludedNode):
         return proposal, foresight.pulls_as_before(node)
-    if lacking := foresight.for_its_state(node, snapshot, proposal):
-        return lacking, foresight.pulls_as_before(node)
-    if harmful := foresight.for_its_containers(node, snapshot, proposal):
-        return harmful, foresight.pulls_as_before(node)
-    drain = foresight.for_its_pods(node, snapshot, proposal)
+    foreseen = NodeForesight(foresight, node, snapshot, proposal)
+    drain = foreseen.for_its_state() or foreseen.for_its_containers() or foreseen.for_its_pods()
     if isinstance(drain, ExcludedNode):
         return drain, foresight.pulls_as_before(node)
-    less = foresight.less_room(node, snapshot, proposal)
-    role, takes = foresight.role(node).role, foresight.takes_devices(node, snapshot, proposal)
-    decided = Decided(node, snapshot.machine_id, proposal.change, proposal.label, drain, less, role, takes)
-    foreseen = foresight.of_change(node, snapshot, proposal)
-    return _Changed(decided, foreseen), foresight.pulls_anew(node, proposal)
+    decided = Decided(
+        node,
+        snapshot.machine_id,
+        proposal.change,
+        proposal.label,
+        drain,
+        foreseen.less_room(),
+        foreseen.role,
+        foreseen.takes_devices,
+    )
+    return _Changed(decided, foreseen.impact()), foreseen.pulls_anew()
 
 
 def _check_fleet(inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str]) -> None:

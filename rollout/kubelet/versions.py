@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from rollout.core.model.frozen import dataclass
 from rollout.kubelet import fields
@@ -28,6 +29,7 @@ class Version:
         return f"1.{self.minor}"
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Version | None:
     """The version that a kubelet printed, or ``None`` if it cannot be parsed."""
     match = _VERSION.fullmatch(text.strip())

@@ -6,6 +6,7 @@ A node writes these texts, so their length and value are bounded, and no pattern
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import inf
 
 MOST_SECONDS = 366 * 86400.0
@@ -19,6 +20,7 @@ _UNITS = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=1024)
 def timespan(text: str) -> float | None:
     """Seconds, ``inf`` for ``infinity`` and for more than ``MOST_SECONDS``; ``None``: not a span.
 

@@ -14,8 +14,7 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, ExcludedNode, Standing
 from rollout.core.model.playbook import LOG_UNREADABLE, Policy, worst
 from rollout.core.model.settings import Setting, Value
-from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
-from rollout.core.model.surroundings import Listing, NodeSurroundings
+from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
 from rollout.kubelet import homes, node_values, values, versions
@@ -31,8 +30,9 @@ from rollout.kubelet.defects.words import refusal as defect_refusal
 from rollout.kubelet.effects import rules
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, INTENTS
-from rollout.kubelet.node import arguments, fitness, managers, sources
-from rollout.kubelet.node.layout import HOSTNAME, KUBELET_UNITS, UNIT, LayoutError
+from rollout.kubelet.node import arguments, fitness, sources
+from rollout.kubelet.node.alike import NOBODY, kind_of, kind_only
+from rollout.kubelet.node.layout import KUBELET_UNITS, UNIT, LayoutError
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.restarts import mechanics
 from rollout.kubelet.runtimes import known
@@ -253,24 +253,15 @@ def _risks(here: FitNode, kubelet: KubeletAfter) -> tuple[str, ...]:
     return (f"{', '.join(stricter)}: a stricter value can make running pods fail re-admission (kubernetes #105523)",)
 
 
-# Nodes that are alike get one proposal: 2,000 nodes have only a few versions, units, files and settings.
-#
-# The values that distinguish one node from another (its name, ids, processes, receipts, room) are removed before a
-# change is computed, so they cannot get into it. A cached change is therefore valid for every node that is alike.
-
-
 LONGEST_REASON = 3500
 """Characters of a refusal. A plan as JSON has them all, its text the beginning."""
-
-_UNIT = ("FragmentPath", "DropInPaths", "NeedDaemonReload", "LoadState", "ActiveState", "UnitFileState", "KillMode")
-_FACTS = frozenset({"cgroup", "config-dir-alpha"}) | managers.RENDERED_BY
-_NOBODY = Node("", "", "", "")
 
 
 @dataclass(slots=True)
 class ProposalCache:
-    """The proposals of one plan, by everything that they depend on. Settings are compared by identity: they live longer
-    than the planning.
+    """The proposals of one plan, one for all nodes that are alike, see ``rollout.kubelet.node.alike``.
+
+    Settings are compared by identity: they live longer than the planning.
     """
 
     policy: Policy
@@ -290,91 +281,8 @@ class ProposalCache:
     def _proposal(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | LeftAlone:
         templates = self.policy.templates
         named = any(map(uses_node, (templates.kubelet_config, templates.flags_env, templates.drop_in)))
-        key = (_key(snapshot), id(settings), node.name if named else "")
+        key = (kind_of(snapshot), id(settings), node.name if named else "")
         if key not in self.known:
-            somebody = node if named else _NOBODY
-            self.known[key] = proposal(_nameless(snapshot), settings, self.policy, somebody, self.assumed, self.own)
+            somebody = node if named else NOBODY
+            self.known[key] = proposal(kind_only(snapshot), settings, self.policy, somebody, self.assumed, self.own)
         return self.known[key]
-
-
-def _key(snapshot: Snapshot) -> Hashable:
-    measured = snapshot.measurement
-    return (
-        snapshot.kubelet_version,
-        frozenset(snapshot.runtimes.items()),
-        frozenset(snapshot.files.values()),
-        frozenset(_facts(snapshot).items()),
-        _unit_properties(measured.unit),
-        _command_line(measured.process),
-        frozenset(
-            (name, _unit_properties(each.unit), _command_line(each.process)) for name, each in measured.services.items()
-        ),
-        _edits(snapshot),
-        snapshot.running,
-        _identity(snapshot),
-        _devices(snapshot),
-    )
-
-
-def _devices(snapshot: Snapshot) -> Listing | None:
-    """Whether it has GPUs, whichever: a home of flags that needs a daemon-reload is then the last resort."""
-    listed = snapshot.surroundings.devices if snapshot.surroundings is not None else None
-    return Listing(("/dev/nvidia*",)) if listed is not None and listed.names else None
-
-
-def _identity(snapshot: Snapshot) -> tuple[str, str, str]:
-    """The node's name and ids, if its units have specifiers that may stand for them; else they are not looked at."""
-    texts = (state.content or b"" for path, state in snapshot.files.items() if "/systemd/" in path)
-    if not any(b"%" in text.replace(b"%%", b"") for text in texts):
-        return "", "", ""
-    return snapshot.facts.get(HOSTNAME, ""), snapshot.machine_id, snapshot.boot_id
-
-
-def _command_line(process: Process | None) -> tuple[str, ...] | None:
-    return process.command_line if process else None
-
-
-def _edits(snapshot: Snapshot) -> tuple[Stale, ...]:
-    """The edits without their age."""
-    return tuple(replace(entry, seconds=0) for entry in snapshot.stale)
-
-
-def _unit_properties(unit: UnitState | None) -> tuple[str | None, ...] | None:
-    return (unit.name, *(unit.properties.get(name) for name in _UNIT)) if unit else None
-
-
-def _facts(snapshot: Snapshot) -> dict[str, str]:
-    """The facts that a change depends on. A fact that the agent could not report completely is always kept."""
-    return {name: text for name, text in snapshot.facts.items() if name in _FACTS or name.endswith("-truncated")}
-
-
-def _nameless(snapshot: Snapshot) -> Snapshot:
-    """The node with nothing except what the key contains."""
-    measured = snapshot.measurement
-    name, machine_id, boot_id = _identity(snapshot)
-    return replace(
-        snapshot,
-        node="",
-        machine_id=machine_id,
-        boot_id=boot_id,
-        measurement=Measurement(
-            unit=_unit(measured.unit) if measured.unit else None,
-            process=_process(measured.process),
-            services={
-                name: Service(_unit(each.unit), _process(each.process)) for name, each in measured.services.items()
-            },
-        ),
-        token=Token(),
-        receipts=(),
-        stale=_edits(snapshot),
-        facts={**_facts(snapshot), HOSTNAME: name},
-        surroundings=NodeSurroundings(devices=gpus) if (gpus := _devices(snapshot)) else None,
-    )
-
-
-def _unit(unit: UnitState) -> UnitState:
-    return UnitState(unit.name, {name: unit.properties[name] for name in _UNIT if name in unit.properties})
-
-
-def _process(process: Process | None) -> Process | None:
-    return replace(process, pid=0) if process else None

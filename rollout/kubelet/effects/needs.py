@@ -18,7 +18,7 @@ from enum import StrEnum
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.pods import PlacedPod
 from rollout.core.model.settings import Setting, Value
-from rollout.core.model.snapshot import Snapshot
+from rollout.core.model.snapshot import FileState
 from rollout.core.model.surroundings import NodeSurroundings, Room, is_named
 from rollout.core.text import json_text
 from rollout.kubelet import fields
@@ -47,16 +47,13 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """A node as it was read, and its values before and after the change. ``pods`` ``None``: the API server was not asked."""
+    """The values of a node before and after the change, and what was read of the node. ``pods`` ``None``: the API server was not asked."""
 
-    snapshot: Snapshot
     before: NodeValues
     after: NodeValues
-    pods: Sequence[PlacedPod] | None = None
-
-    @property
-    def seen(self) -> NodeSurroundings:
-        return self.snapshot.surroundings or NodeSurroundings()
+    files: Mapping[str, FileState]
+    seen: NodeSurroundings
+    pods: Sequence[PlacedPod] | None
 
     def changes(self, *paths: str) -> bool:
         return any(self.before.at(path) != self.after.at(path) for path in paths)
@@ -66,9 +63,30 @@ class Here:
         return value if isinstance(value, str) else ""
 
 
-def needs(here: Here) -> tuple[Need, ...]:
-    """What the change needs of this node, by setting; only of settings that it alters."""
-    return tuple(need for rule in _RULES for need in rule(here))
+@dataclass(frozen=True, slots=True)
+class NeedRule:
+    """``of``: the settings that it is about. A change that alters none of them needs nothing by it."""
+
+    of: tuple[str, ...]
+    needs: Callable[[Here], Iterator[Need]]
+
+
+def rules_concerned(before: NodeValues, after: NodeValues) -> tuple[NeedRule, ...]:
+    """The rules about settings that the change alters: few, or none."""
+    return tuple(rule for rule in RULES if any(before.at(path) != after.at(path) for path in rule.of))
+
+
+def needs(
+    rules: Sequence[NeedRule],
+    before: NodeValues,
+    after: NodeValues,
+    files: Mapping[str, FileState],
+    seen: NodeSurroundings | None,
+    pods: Sequence[PlacedPod] | None,
+) -> tuple[Need, ...]:
+    """What the change needs of a node with these files, surroundings and pods, by these rules; only of settings that it alters."""
+    here = Here(before, after, files, seen or NodeSurroundings(), pods)
+    return tuple(need for rule in rules for need in rule.needs(here))
 
 
 def told(found: tuple[Need, ...]) -> Iterator[tuple[str, str]]:
@@ -116,7 +134,7 @@ def _files(here: Here) -> Iterator[Need]:
     for name, without in _FILES:
         path = here.text(name)
         if path and path not in _made(here) and here.changes(name):
-            state = here.snapshot.files.get(path)
+            state = here.files.get(path)
             known = state is not None and state.kind != "symlink"  # what it leads to was not looked at
             yield from _is_there(name, path, without, there=state.kind != "absent" if state and known else None)
 
@@ -235,7 +253,7 @@ _USER_NAMESPACES_SIZED = 33
 
 def _state(here: Here, name: str) -> Mapping[str, Value] | None:
     """The content of a manager's state file, ``{}`` without one; ``None``: not known."""
-    state = here.snapshot.files.get(f"{here.seen.kubelet_root.rstrip('/')}/{name}")
+    state = here.files.get(f"{here.seen.kubelet_root.rstrip('/')}/{name}")
     if state is None or (state.content is None and state.kind != "absent"):
         return None
     return state_of(state.content or b"{}")
@@ -490,7 +508,19 @@ def _shutdown(here: Here) -> Iterator[Need]:
         )
 
 
-_RULES: tuple[Callable[[Here], Iterator[Need]], ...] = (
-    _files, _groups, _sockets, _kernel, _swap, _cpus, _memory, _evictions, _other_evictions, _image_gc, _shutdown,
-    _swap_of_pods, _user_namespaces,
+RULES: tuple[NeedRule, ...] = (
+    NeedRule(tuple(name for name, _ in _FILES), _files),
+    NeedRule(("kubeReservedCgroup", "systemReservedCgroup", "enforceNodeAllocatable", "cgroupDriver", "cgroupRoot"), _groups),
+    NeedRule(("imageServiceEndpoint",), _sockets),
+    NeedRule(("protectKernelDefaults",), _kernel),
+    NeedRule(("failSwapOn",), _swap),
+    NeedRule(_CPU, _cpus),
+    NeedRule(("reservedMemory", "kubeReserved", "systemReserved", "evictionHard"), _memory),
+    NeedRule(("evictionHard", "evictionSoft"), _evictions),
+    NeedRule(("evictionHard", "evictionSoft"), _other_evictions),
+    NeedRule(("imageGCHighThresholdPercent",), _image_gc),
+    NeedRule(("shutdownGracePeriod", "shutdownGracePeriodByPodPriority"), _shutdown),
+    NeedRule(("memorySwap.swapBehavior",), _swap_of_pods),
+    NeedRule(("userNamespaces.idsPerPod",), _user_namespaces),
 )  # fmt: skip
+"""In the order in which a plan names what is needed."""

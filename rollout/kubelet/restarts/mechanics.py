@@ -53,15 +53,33 @@ class Harm:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfiguredAfter:
+    """What of a kubelet's values after a change matters to containers that run. ``driver``: of control groups; ``""``: not known."""
+
+    static_cpus: bool
+    driver: str
+
+
+FROM_RUNTIME = 28
+"""The first minor where the runtime may tell the kubelet its cgroup driver, whatever ``cgroupDriver`` is (KEP-4033)."""
+
+
+def configured_after(after: NodeValues) -> ConfiguredAfter:
+    driver = str(after.at("cgroupDriver") or "")
+    is_known = driver != "cgroupfs" or after.minor < FROM_RUNTIME
+    return ConfiguredAfter(after.at("cpuManagerPolicy") == "static", driver if is_known else "")
+
+
+@dataclass(frozen=True, slots=True)
 class NodeAtWork:
     """A node with its change, and what runs there; ``None``: the API server was not asked.
 
-    ``after``: its values once the change is made; ``None``: not known.
+    ``after``: as its kubelet is configured once the change is made; ``None``: not known.
     """
 
     snapshot: Snapshot
     change: Change
-    after: NodeValues | None
+    after: ConfiguredAfter | None
     live: LiveNode | None = None
     pods: Sequence[PlacedPod] | None = None
 
@@ -181,23 +199,16 @@ def _by_reload(here: NodeAtWork) -> str:
 def _by_static_cpus(here: NodeAtWork) -> str:
     """The restart of a kubelet that updates every running container; ``""``: it does not."""
     restarts = not KUBELET_UNITS.isdisjoint(here.change.units)
-    if not restarts or here.after is None or here.after.at("cpuManagerPolicy") != "static":
+    if not restarts or here.after is None or not here.after.static_cpus:
         return ""
     return (
         "a restart with the static CPU manager, if runc is older than its PR 2994 or crun than its PR 1614 (not known),"
     )
 
 
-FROM_RUNTIME = 28
-"""The first minor where the runtime may tell the kubelet its cgroup driver, whatever ``cgroupDriver`` is (KEP-4033)."""
-
-
 def _driver(here: NodeAtWork) -> str:
     """The driver that made the pods' control groups, else the one in the kubelet's configuration; ``""``: not known."""
-    if here.seen.cgroup_driver or here.after is None:
-        return here.seen.cgroup_driver
-    configured = str(here.after.at("cgroupDriver") or "")
-    return "" if configured == "cgroupfs" and here.after.minor >= FROM_RUNTIME else configured
+    return here.seen.cgroup_driver or (here.after.driver if here.after is not None else "")
 
 
 _OF_UNITS = ("/etc/systemd/", "/run/systemd/", "/usr/lib/systemd/", "/usr/local/lib/systemd/", "/lib/systemd/")
