@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from hypothesis import given
@@ -173,6 +175,33 @@ PARTS = st.sampled_from(["n", "node", "-", ".", "_", "0", "1", "07", "9", "12", 
 @given(st.sets(st.lists(PARTS, min_size=1, max_size=9).map("".join).filter(is_name), max_size=20))
 def test_whatever_nodes_are_called_folded_names_are_read_back(names: set[str]) -> None:
     assert set(expand(fold(names))) == names if names else fold(names) == ""
+
+
+def folded_by_clustershell(names: list[str]) -> str:
+    """Each name read by itself."""
+    found = NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP, autostep=6)
+    found.fold_axis = tuple(range(4))
+    return str(found)
+
+
+def _is_foldable(name: str) -> bool:
+    """Names with longer numbers are kept as they are."""
+    return is_name(name) and not re.search("[0-9]{16}", name)
+
+
+SHORT = st.sampled_from(["n", "node", "-", ".", "_", "0", "00", "1", "07", "9", "12", "9" * 15])
+ONE_NUMBER = st.builds(
+    "{}{}{}".format, st.sampled_from(["n", "node-", "n.", "-n"]), st.integers(0, 200), st.sampled_from(["", "-x", ".b"])
+)
+PADDED = st.builds(
+    "{}{:04d}{}".format, st.sampled_from(["n", "node-"]), st.integers(0, 200), st.sampled_from(["", "-x"])
+)
+NAMES = ONE_NUMBER | PADDED | st.lists(SHORT, min_size=1, max_size=6).map("".join).filter(_is_foldable)
+
+
+@given(st.lists(NAMES, max_size=60))
+def test_names_are_folded_as_clustershell_folds_them_one_by_one(names: list[str]) -> None:
+    assert fold(names) == folded_by_clustershell(names)
 
 
 @given(st.text(alphabet="n01-9[],&!^@*?/ %ab.", max_size=30))
