@@ -238,14 +238,13 @@ def _check_settings(
     settings: Mapping[str, Mapping[str, Setting]], selection: tuple[str, ...], others: tuple[Problem, ...]
 ) -> None:
     """Each distinct set of settings is checked once; the same mistake on many nodes is one mistake."""
-    seen: set[str] = set()
+    given = {id(mine): mine for name in selection for mine in (settings.get(name, {}),)}
+    distinct: dict[str, Mapping[str, Setting]] = {}
+    for mine in given.values():
+        distinct.setdefault(repr(mine), mine)
     problems = dict.fromkeys(others)
-    for name in selection:
-        mine = settings.get(name, {})
-        key = repr(mine)
-        if key not in seen:
-            seen.add(key)
-            problems |= dict.fromkeys(homes.check(mine))
+    for mine in distinct.values():
+        problems |= dict.fromkeys(homes.check(mine))
     problems |= dict.fromkeys(homes.shared_own_values(settings, selection))
     if problems:
         raise InputError(tuple(problems))

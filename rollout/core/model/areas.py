@@ -57,11 +57,15 @@ class Area:
 
 def area_of(node: Placed, kind: AreaKind) -> Area:
     """The rack or the zone of a node."""
+    return Area(kind, _name(node, kind))
+
+
+def _name(node: Placed, kind: AreaKind) -> str:
     match kind:
         case AreaKind.RACK:
-            return Area(kind, node.rack)
+            return node.rack
         case AreaKind.ZONE:
-            return Area(kind, node.zone)
+            return node.zone
         case _:
             assert_never(kind)
 
@@ -109,10 +113,13 @@ def most_of(fleet: Sized, area: Area) -> int:
 
 def sizes(nodes: Iterable[Placed], kind: AreaKind) -> Mapping[str, int]:
     """The name of each area of this kind → how many of ``nodes`` are in it."""
-    return Counter(area_of(node, kind).name for node in nodes)
+    return Counter([_name(node, kind) for node in nodes])
 
 
 def rounds(nodes: Iterable[Placed], fleet: Sized) -> int:
     """How many rounds of the most nodes at once these nodes take, by the area that takes longest."""
-    counts = Counter(area for node in nodes for area in limited_areas(node, fleet.limits))
+    placed = tuple(nodes)
+    counts = {
+        Area(kind, name): count for kind, _ in limited(fleet.limits) for name, count in sizes(placed, kind).items()
+    }
     return max((-(-count // most_of(fleet, area)) for area, count in counts.items()), default=0)

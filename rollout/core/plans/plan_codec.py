@@ -207,17 +207,15 @@ def _filled(file: FileChange, contents: Mapping[str, bytes]) -> FileChange:
 
 
 def _sealed(body: dict[str, Any]) -> tuple[str, bytes]:
-    computed = hashlib.sha256(_canonical(body)).hexdigest()
-    return computed, _canonical({**body, "digest": computed})
+    lines = {key: json.dumps(value, sort_keys=True, ensure_ascii=False) for key, value in body.items()}
+    computed = hashlib.sha256(_canonical(lines)).hexdigest()
+    return computed, _canonical({**lines, "digest": json.dumps(computed)})
 
 
-def _canonical(document: dict[str, Any]) -> bytes:
+def _canonical(lines: Mapping[str, str]) -> bytes:
     """One line per top-level key: compact, but people can still read the file."""
-    lines = (
-        f"{json.dumps(key)}: {json.dumps(document[key], sort_keys=True, ensure_ascii=False)}"
-        for key in sorted(document)
-    )
-    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "surrogatepass")
+    text = ",\n".join(f"{json.dumps(key)}: {lines[key]}" for key in sorted(lines))
+    return ("{\n" + text + "\n}\n").encode("utf-8", "surrogatepass")
 
 
 _WRITTEN = "a plan is a file that `rollout plan` writes"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.conditions import in_order
@@ -224,12 +223,9 @@ def plan_of(
         limit=limit,
         groups=found,
         nodes={
-            entry.node.name: replace(
-                _planned(entry, group_of[entry.node.name], wave_of[entry.node.name]),
-                jumps=fleet.jumps.get(entry.node.name),
-                settings=settings.get(entry.node.name, ""),
-            )
+            name: _planned(entry, group_of[name], wave_of[name], fleet.jumps.get(name), settings.get(name, ""))
             for entry in entries
+            for name in (entry.node.name,)
         },
         left=tuple(sorted(left, key=lambda entry: order[entry.name])),
         waves=released,
@@ -262,7 +258,7 @@ def _candidate(entry: Decided) -> Candidate:
     return Candidate(entry.node.name, entry.node.rack, kind, role, entry.takes_devices)
 
 
-def _planned(entry: Decided, group: str, wave: int) -> PlannedNode:
+def _planned(entry: Decided, group: str, wave: int, jumps: tuple[str, ...] | None, settings: str) -> PlannedNode:
     node = entry.node
     return PlannedNode(
         node.name,
@@ -276,6 +272,8 @@ def _planned(entry: Decided, group: str, wave: int) -> PlannedNode:
         node.port,
         entry.drain,
         entry.less_room,
+        jumps,
+        settings,
     )
 
 
