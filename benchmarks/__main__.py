@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from math import log
 from pathlib import Path
 
-from benchmarks import cheap_fleet, large_fleet, real_nodes, results, small_commands, verbs
+from benchmarks import cheap_fleet, large_fleet, real_nodes, results, round_trips, small_commands, verbs
 from benchmarks.check_kubelet import machine
 from benchmarks.far_line import far_line
 from benchmarks.figures import Row, ratio
@@ -232,6 +232,10 @@ def agent(_sizes: Sizes) -> Found:
     )
 
 
+def trips(_sizes: Sizes) -> Found:
+    return Found(tuple(round_trips.rows()))
+
+
 def start(_sizes: Sizes) -> Found:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -247,7 +251,7 @@ def start(_sizes: Sizes) -> Found:
 
 
 PARTS: Mapping[str, Callable[[Sizes], Found]] = {
-    "start": start, "agent": agent, "large": large, "sessions": waiting, "real": real, "far": far, "cheap": cheap, "beside": beside, "reasons": reasons,
+    "start": start, "agent": agent, "trips": trips, "large": large, "sessions": waiting, "real": real, "far": far, "cheap": cheap, "beside": beside, "reasons": reasons,
 }  # fmt: skip
 
 
