@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from paramiko.ssh_exception import ChannelException, SSHException
+from paramiko.ssh_exception import ChannelException
 
 from rollout.adapters.ssh.handshake import Handshake, OtherKindError
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.proxy_process import ProxyProcesses
 from rollout.adapters.ssh.resolve import Endpoint
-from rollout.adapters.ssh.transport import CarrierTransport, NodeTransport
+from rollout.adapters.ssh.transport import CarrierTransport, NodeTransport, answer_seconds
 from rollout.adapters.ssh.troubles import CarrierLostError, DroppedError, at_bastion, behind_bastion, carried
 from rollout.adapters.ssh.tunnel import Tunnel
 from rollout.adapters.ssh.watchdog import aside, hang_up
-from rollout.adapters.ssh.wire import Carrier, await_banner, connect
+from rollout.adapters.ssh.wire import Carrier, connect, exchange_versions
 from rollout.errors import RemoteError
 
 RETRY = (0.2, 1.0)
@@ -122,7 +122,7 @@ class Dialer:
         else:
             line = self._bastions.tunnel(endpoint, endpoint.via, seconds, deadline)
         try:
-            await_banner(line, deadline.within(banner))
+            exchange_versions(line, deadline.within(banner))
         except RemoteError as error:
             blame = line.blame()
             line.close()
@@ -290,7 +290,7 @@ class _Bastion:
                 return
             if not carrier.alive:
                 raise late
-            aside(lambda: _ask(carrier.transport), seconds, late)
+            aside(lambda: answer_seconds(carrier.transport), seconds, late)
             carrier.answered = time.monotonic()
         except RemoteError as error:
             with self._changed:
@@ -316,13 +316,6 @@ def _blame(bastion: Endpoint, carrier: _Carrier) -> RemoteError | None:
     if before is not None and before.reference.startswith("bastion-"):
         return before
     return RemoteError("bastion-unreachable", f"bastion {bastion} {how}" + (f"; {before.message}" if before else ""))
-
-
-def _ask(transport: CarrierTransport) -> None:
-    """Any answer counts; sshd refuses the request, which proves that it is alive."""
-    transport.global_request("keepalive@openssh.com", wait=True)
-    if not transport.is_active():
-        raise SSHException("the connection was lost")
 
 
 class Bastions:

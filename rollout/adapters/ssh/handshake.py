@@ -16,7 +16,7 @@ from paramiko.transport import Transport
 
 from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.certificates import refusal
-from rollout.adapters.ssh.identities import Identities
+from rollout.adapters.ssh.identities import Identities, SharedAgentKey
 from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts, KnownHostsFiles
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
@@ -82,7 +82,7 @@ class Handshake:
             with _stack:
                 before = threading.stack_size(STACK)
                 try:
-                    transport.start_client(event=done)
+                    transport.start_behind(wire.said, done)
                 finally:
                     threading.stack_size(before)
             done.wait(deadline.left() + 1)
@@ -146,11 +146,14 @@ def _judge(
         raise told("host-key-unknown", files, at=whence)
 
 
-def _offer(transport: Transport, user: str, key: PKey, deadline: Deadline) -> BaseException | None:
+def _offer(transport: NodeTransport, user: str, key: PKey, deadline: Deadline) -> BaseException | None:
     """``None`` when the login succeeded; otherwise why not."""
     done = threading.Event()
     try:
-        transport.auth_publickey(user, key, done)
+        if _signs_at_once(transport, key):
+            transport.log_in(user, key, done)
+        else:
+            transport.auth_publickey(user, key, done)
     except (SSHException, OSError, EOFError, ValueError) as error:
         return error
     if not done.wait(deadline.left() + 1):
@@ -158,6 +161,13 @@ def _offer(transport: Transport, user: str, key: PKey, deadline: Deadline) -> Ba
     if transport.is_authenticated():
         return None
     return transport.get_exception() or AuthenticationException()
+
+
+def _signs_at_once(transport: NodeTransport, key: PKey) -> bool:
+    """A key of an agent may wait for a person. For an RSA key the server first says which signatures it takes."""
+    if isinstance(key, SharedAgentKey):
+        return False
+    return key.get_name() != "ssh-rsa" or bool(transport.extensions)
 
 
 def _refused(

@@ -25,8 +25,9 @@ from rollout.adapters.ssh.proxy_lines import shown
 from rollout.adapters.ssh.proxy_process import ProxyProcesses, ProxyWire
 from rollout.adapters.ssh.resolve import Endpoint, Resolver
 from rollout.adapters.ssh.session import SessionRefusedError, SshSession, open_channel
+from rollout.adapters.ssh.transport import answer_seconds
 from rollout.adapters.ssh.troubles import carried, detail_of, translate
-from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection
+from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection, aside
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.ways_in import Become, Way
@@ -122,6 +123,21 @@ class SshNodes:
         via = _through(to)
         key = self._accepted.get(target, "")
         return Way(target.address, to.host, to.port, printable(to.user, 80), via, known, key)
+
+    def round_trip(self, target: Target, times: int, seconds: float) -> float:
+        """The least time, of so many, between a question and its answer over the node's connection. Raises ``RemoteError``.
+
+        sshd answers it itself: no session is opened and no program starts.
+        """
+        deadline, keep = Deadline(seconds), False
+        link, _ = self._pool.borrow(target, deadline)
+        late = RemoteError("no-answer", f"no answer after {seconds:g} s")
+        try:
+            took = aside(lambda: min(answer_seconds(link.transport) for _ in range(times)), deadline.left(), late)
+            keep = link.alive
+            return took
+        finally:
+            self._pool.give_back(target, link, keep=keep)
 
     def release(self, target: Target) -> None:
         self._pool.release(target)

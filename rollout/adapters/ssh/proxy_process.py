@@ -123,6 +123,7 @@ class ProxyWire:
     """A connection through a program, with the interface of a socket. Closing never blocks and may be repeated."""
 
     ahead = b""
+    said = b""
 
     def __init__(self, program: ProxyProcess, to: socket.socket, back: socket.socket) -> None:
         self._program = program

@@ -8,13 +8,17 @@ exist since 1.x; no public call lies between).
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from paramiko.auth_handler import AuthHandler
 from paramiko.channel import Channel
 from paramiko.common import MSG_CHANNEL_CLOSE, MSG_CHANNEL_REQUEST
 from paramiko.message import Message
 from paramiko.packet import Packetizer
+from paramiko.pkey import PKey
 from paramiko.ssh_exception import ChannelException, SSHException
 from paramiko.transport import Transport
 
@@ -22,6 +26,7 @@ from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.certificates import SUFFIX
 from rollout.adapters.ssh.limits import KIB, Deadline
 from rollout.adapters.ssh.tunnel import Closer
+from rollout.adapters.ssh.wire import VERSION
 from rollout.errors import RemoteError
 
 # The messages of one channel, in an order that OpenSSH accepts.
@@ -94,9 +99,17 @@ class Packets(Packetizer):
     """Limited packet size, and no timer thread per handshake: the watchdog enforces the deadline.
 
     ``ended``: nothing more can be read. paramiko ends the channels first and marks the transport inactive later.
+    ``said``: our version, which was sent already.
     """
 
     ended = False
+    said = b""
+
+    def write_all(self, out: Any) -> None:
+        if self.said and out == self.said:
+            self.said = b""
+        else:
+            super().write_all(out)
 
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:  # noqa: FBT001, FBT002
         if n > BIGGEST_PACKET:
@@ -120,6 +133,20 @@ def _requested(channel: Channel, message: Message) -> None:
     channel._handle_request(message)  # type: ignore[attr-defined]  # noqa: SLF001 - what paramiko's table has here
 
 
+class LoginAtOnce(AuthHandler):
+    """Sends the request to log in behind that for the service which checks it, without waiting for its answer (RFC 4252 allows it)."""
+
+    def _request_auth(self) -> None:
+        super()._request_auth()  # type: ignore[misc]  # not in the stubs
+        granted = Message()
+        granted.add_string("ssh-userauth")
+        granted.rewind()
+        super()._parse_service_accept(granted)  # type: ignore[misc]
+
+    def _parse_service_accept(self, message: Message) -> None:
+        """What it allows was sent before."""
+
+
 class NodeTransport(Transport):
     """To a node. ``certified``: ask for a host certificate first, which only helps with a known authority."""
 
@@ -131,6 +158,7 @@ class NodeTransport(Transport):
 
     def __init__(self, wire: Any) -> None:
         super().__init__(wire, default_window_size=WINDOW, packetizer_class=Packets)
+        self.local_version = VERSION.decode().strip()
         self._channel_handler_table = {
             **self._channel_handler_table,  # type: ignore[has-type]
             MSG_CHANNEL_REQUEST: _requested,
@@ -142,8 +170,27 @@ class NodeTransport(Transport):
         return (*(f"{kind}{SUFFIX}" for kind in plain), *plain) if self.certified else plain
 
     @property
+    def extensions(self) -> Mapping[str, bytes]:
+        """What the server has said so far of its abilities."""
+        found: Mapping[str, bytes] = self.server_extensions  # type: ignore[attr-defined]
+        return found
+
+    @property
     def lost(self) -> bool:
         return bool(self.farewell or self.packetizer.ended or not self.is_active())  # type: ignore[attr-defined]
+
+    def start_behind(self, said: bytes, done: threading.Event) -> None:
+        """As ``start_client``, after this part of what it says was sent."""
+        self.packetizer.said = said  # type: ignore[attr-defined]
+        self.start_client(event=done)
+
+    def log_in(self, user: str, key: PKey, done: threading.Event) -> None:
+        """As ``auth_publickey``, and a round trip shorter where the kind of signature need not be agreed on."""
+        if not self.active or not self.initial_kex_done:  # type: ignore[attr-defined]
+            raise SSHException("No existing session")
+        handler = LoginAtOnce(self)
+        self.auth_handler = handler
+        handler.auth_publickey(user, key, done)
 
     def _parse_channel_open_success(self, message: Message) -> None:
         channel = self._channels.get(message.get_int())  # type: ignore[attr-defined]
@@ -158,6 +205,18 @@ class NodeTransport(Transport):
     def _parse_disconnect(self, message: Message) -> None:
         message.get_int()
         self.farewell = printable(message.get_text())
+
+
+def answer_seconds(transport: Transport) -> float:
+    """Until the other side answers a question that opens nothing. Any answer counts; sshd refuses it, which proves that it is alive.
+
+    Raises ``SSHException`` if the connection ends instead.
+    """
+    began = time.monotonic()
+    transport.global_request("keepalive@openssh.com", wait=True)
+    if not transport.is_active():
+        raise SSHException("the connection was lost")
+    return time.monotonic() - began
 
 
 class CarrierTransport(NodeTransport):

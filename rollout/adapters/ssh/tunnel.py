@@ -61,6 +61,7 @@ class Tunnel:
         """``ended`` is called once; ``blame``: why the bastion's connection ended; ``None`` while it lives."""
         self.blame = blame
         self.ahead = b""
+        self.said = b""
         self._channel = channel
         self._closer = closer
         self._ended = ended

@@ -6,6 +6,8 @@ import socket
 from contextlib import suppress
 from typing import Any, Protocol
 
+import paramiko
+
 from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.limits import KIB, Deadline
 from rollout.adapters.ssh.patterns import is_address
@@ -16,6 +18,7 @@ from rollout.errors import RemoteError
 BANNER_LIMIT = 8192
 CHUNK = 4 * KIB
 """A thread that waits for a packet holds so much memory: 32 KiB for each of 2,000 idle connections took 200 MB."""
+VERSION = f"SSH-2.0-paramiko_{paramiko.__version__}\r\n".encode()
 Address = tuple[int, tuple[Any, ...]]
 
 
@@ -23,16 +26,19 @@ QUICKACK = getattr(socket, "TCP_QUICKACK", None)
 
 
 class Carrier(Protocol):
-    """The medium of a connection: a TCP socket, a tunnel through a bastion, or a program. ``ahead`` is read first.
+    """The medium of a connection: a TCP socket, a tunnel through a bastion, or a program. ``ahead`` is read first; ``said`` was sent already.
 
     ``blame`` names the bastion that lost the tunnel's own connection, or how the program stands.
     """
 
     ahead: bytes
+    said: bytes
 
     def settimeout(self, seconds: float, /) -> None: ...
 
     def recv(self, size: int, /) -> bytes: ...
+
+    def send(self, data: bytes, /) -> int: ...
 
     def shutdown(self, how: int, /) -> None: ...
 
@@ -50,6 +56,7 @@ class Wire(socket.socket):
     """
 
     ahead = b""
+    said = b""
 
     def blame(self) -> None:
         return None
@@ -116,12 +123,17 @@ def _tune(wire: Wire) -> None:
                 wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def await_banner(wire: Carrier, deadline: Deadline) -> None:
-    """Wait for the node's banner; the bytes are kept for paramiko to read again.
+def exchange_versions(wire: Carrier, deadline: Deadline) -> None:
+    """Send our version, and wait for the node's; its bytes are kept for paramiko to read again.
 
+    Ours does not wait for the node's, as with OpenSSH's client: the node begins the key exchange when it has it, a round trip earlier.
     This runs before the handshake slot is taken and before paramiko's thread starts. So a hanging node costs one socket
     only. Endless garbage is cut off (paramiko would collect a line without end).
     """
+    with suppress(OSError):  # who has ended may have said why
+        while len(wire.said) < len(VERSION):
+            wire.settimeout(deadline.left())
+            wire.said = VERSION[: len(wire.said) + wire.send(VERSION[len(wire.said) :])]
     seen = b""
     while not any(line.startswith(b"SSH-") for line in seen.split(b"\n")[:-1]):
         if len(seen) >= BANNER_LIMIT:

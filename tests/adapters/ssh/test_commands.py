@@ -13,6 +13,7 @@ import pytest
 
 from rollout.adapters.ssh import SshLimits, SshNodes
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.errors import RemoteError
 from tests.adapters.ssh.conftest import Make
 from tests.adapters.ssh.sshd import Sshd, lasting, patient, target
 from tests.controllers import until
@@ -132,6 +133,26 @@ def test_a_kept_connection_that_stopped_responding_is_reopened(shared_sshd: Sshd
         os.kill(silent, 9)
     assert answer.status == 0
     assert int(answer.stdout) != silent
+
+
+def test_a_round_trip_is_measured_over_the_kept_connection(shared_sshd: Sshd, nodes: SshNodes) -> None:
+    parent = nodes.run(target(), command("echo $PPID")).stdout
+    before = shared_sshd.accepted()
+    trips = [nodes.round_trip(target(), times, 600.0) for times in (1, 3)]
+    assert min(trips) > 0
+    assert nodes.run(target(), command("echo $PPID")).stdout == parent
+    assert shared_sshd.accepted() == before
+
+
+def test_a_node_that_does_not_answer_has_no_round_trip(nodes: SshNodes) -> None:
+    silent = int(nodes.run(target(), command("echo $PPID")).stdout)
+    os.kill(silent, 19)
+    try:
+        with pytest.raises(RemoteError) as raised:
+            nodes.round_trip(target(), 3, 0.1)
+    finally:
+        os.kill(silent, 9)
+    assert raised.value.reference == "no-answer"
 
 
 def test_forty_nodes_at_once(shared_sshd: Sshd, make_nodes: Make) -> None:
