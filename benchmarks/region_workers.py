@@ -191,20 +191,22 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--write", type=Path, default=HERE / "regions.md")
     parser.add_argument("--far", type=int, default=12, help="real nodes behind a line")
-    parser.add_argument("--trips", type=int, nargs="+", default=[0, 100, 300, 600], help="round trips in milliseconds")
+    parser.add_argument(
+        "--trips", type=int, nargs="+", default=[0, 25, 50, 100, 200, 400], help="round trips in milliseconds"
+    )
+    parser.add_argument("--only-far", action="store_true", help="measure the line alone and keep the rest of the page")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rollout-regions-") as folder:
         place = Path(folder)
-        memory = scheduler_memory(place / "memory", given.calls)
         (place / "far").mkdir()
+        if given.only_far:
+            text = given.write.read_text().partition(f"\n{region_latency.TITLE}")[0]
+        else:
+            memory = scheduler_memory(place / "memory", given.calls)
+            text = page(*applies(place, given.nodes, given.rounds), memory, given.rounds)
+        where = f"{machine()}, niceness {os.nice(0)}"
         found = region_latency.walls(place / "far", given.far, given.trips, given.rounds)
-        one, every = applies(place, given.nodes, given.rounds)
-    text = (
-        page(one, every, memory, given.rounds)
-        + "\n"
-        + "\n".join(region_latency.lines(found, given.far, given.rounds))
-        + "\n"
-    )
+    text = "\n".join((text, *region_latency.lines(found, given.far, given.rounds, where), ""))
     given.write.write_text(text)
     print(text)  # noqa: T201 - this is a command
 

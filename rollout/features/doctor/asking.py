@@ -1,6 +1,7 @@
 """``rollout doctor``: can this machine log in to the nodes, and could they be changed? Nodes are only read.
 
-Each node is asked twice: a line for its login shell, then the planner's reading. An error of the way in is the result
+Each node is asked twice: a line for its login shell, then the planner's reading. Then the round trips to some nodes of each zone
+are measured. An error of the way in is the result
 of the check that it belongs to; the checks before it passed, and those after it were not reached.
 """
 
@@ -18,7 +19,7 @@ from rollout.app.isolation import Keep, attempt, keep_nothing, run_snapshot
 from rollout.app.node_access import NodeAccess
 from rollout.app.node_worker import READ_SECONDS, UNIT
 from rollout.app.ports import Clock, Cluster, Nodes, Target
-from rollout.app.reading import each
+from rollout.app.reading import each, only
 from rollout.core.model.freeze import FROZEN, of_fact, told
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -27,6 +28,7 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.model.ways_in import Become, DoctorCheck, Probe, Way
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError, RolloutError
+from rollout.features.doctor.round_trips import to_measure
 from rollout.features.doctor.words import NOT_REACHED, NOT_SET, DoctorResult
 from rollout.kubelet import versions
 from rollout.kubelet.agent import agent_call
@@ -40,6 +42,11 @@ EACH_KIND = 3
 """Nodes that are read of each kind."""
 LOGIN_SECONDS = 20.0
 BACK_END_SECONDS = 10.0
+TRIP_SECONDS = 5.0
+TRIPS = 3
+"""Questions to a node for its round trip: the least counts, because a busy machine can only add to it."""
+TRIPS_TOGETHER = 8
+"""Nodes that are measured at once: few, so that this machine's own work does not count."""
 MOST_OFF = 5.0
 """Seconds that a node's clock may differ: whole seconds are read, and certificates and leases bear more."""
 
@@ -68,7 +75,10 @@ class Ways(Protocol):
 
 
 class NodesWithWays(Nodes, Ways, Protocol):
-    """Nodes that also tell the way that they took, with the accepted key."""
+    """Nodes that also tell the way that they took, with the accepted key, and how far they are."""
+
+    def round_trip(self, target: Target, times: int, seconds: float) -> float:
+        """The least time, of so many, between a question and its answer over the node's connection. Raises ``RemoteError``."""
 
 
 # Which nodes: some of each kind, in as many racks as possible.
@@ -109,8 +119,17 @@ class Visit:
     keep: Keep = keep_nothing
 
 
-def examine_nodes(visit: Visit) -> tuple[tuple[DoctorResult, ...], Mapping[str, Way]]:
-    """The checks of every node of ``visit.access``, in parallel and bounded in time, and the ways to them."""
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """Of all nodes of a visit: their checks, the ways to them, and the seconds of a round trip to those that were measured."""
+
+    results: tuple[DoctorResult, ...]
+    ways: Mapping[str, Way]
+    trips: Mapping[str, float]
+
+
+def examine_nodes(visit: Visit) -> Examined:
+    """The checks of every node of ``visit.access``, in parallel and bounded in time; then the round trips to some of each zone."""
     ways: dict[str, Way] = {}
 
     def one(target: Target) -> tuple[DoctorResult, ...]:
@@ -121,8 +140,29 @@ def examine_nodes(visit: Visit) -> tuple[tuple[DoctorResult, ...], Mapping[str, 
             ways[target.name] = Way(target.address, target.address, target.port or 22, target.user or "USER")
         return results
 
-    found = each(visit.access, visit.nodes, one)
-    return tuple(result for results in found.values() for result in results), ways
+    found = each(visit.access, visit.nodes, one, keep=True)
+    trips = _round_trips(visit, [name for name, results in found.items() if _answered(results)])
+    for target in visit.access.targets.values():
+        visit.nodes.release(target)
+    return Examined(tuple(result for results in found.values() for result in results), ways, trips)
+
+
+def _answered(results: Iterable[DoctorResult]) -> bool:
+    return any(result.check is DoctorCheck.SHELL and result.verdict is Verdict.PASS for result in results)
+
+
+def _round_trips(visit: Visit, names: Iterable[str]) -> Mapping[str, float]:
+    """When all nodes were examined: the work for the others would count. Without nodes that did not answer."""
+
+    def measured(target: Target) -> float | None:
+        try:
+            return visit.nodes.round_trip(target, TRIPS, TRIP_SECONDS)
+        except RemoteError:
+            return None
+
+    zones = {name: visit.access.targets[name].zone for name in names}
+    found = each(only(visit.access, to_measure(zones)), visit.nodes, measured, TRIPS_TOGETHER)
+    return {name: seconds for name, seconds in found.items() if seconds is not None}
 
 
 def _all_checks(node: str, found: Iterator[DoctorResult]) -> Iterator[DoctorResult]:

@@ -17,11 +17,12 @@ from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.back_ends import back_ends_to_try
 from rollout.composition.wiring import Session
-from rollout.core.model.inventory import Inventory
+from rollout.core.model.inventory import NO_RACK, Inventory
 from rollout.core.text import documents
 from rollout.core.text.nodesets import limited
 from rollout.errors import RolloutError
 from rollout.features.doctor.asking import Visit, examine_back_ends, examine_nodes, sample
+from rollout.features.doctor.round_trips import zone_trips
 from rollout.features.doctor.words import DoctorDocument, doctor_lines, folded_checks, is_well
 
 TROUBLE = 4
@@ -49,13 +50,13 @@ def doctor(session: Session, cluster: str, limit: str, every: bool) -> int:  # n
     chosen = selection if every else sample(inventory, selection)
     with closing(session.ssh_nodes()) as nodes:
         access = access_to(inventory, agent_program(), chosen)
-        found, ways = examine_nodes(
-            Visit(access, nodes, SystemClock(), _guard(session, inventory), session.traces.keep)
-        )
+        found = examine_nodes(Visit(access, nodes, SystemClock(), _guard(session, inventory), session.traces.keep))
     with back_ends_to_try(inventory, session.kubeconfig) as back_ends:
         drawn_from = limit if len(chosen) < len(selection) else None
-        parts = folded_checks(cluster, (*found, *examine_back_ends(*back_ends)), ways, drawn_from)
-    made = DoctorDocument(cluster, is_well(parts), len(selection), chosen, parts)
+        parts = folded_checks(cluster, (*found.results, *examine_back_ends(*back_ends)), found.ways, drawn_from)
+    zones = {name: inventory.nodes[name].zone for name in found.trips}
+    trips = zone_trips({name: "" if zone == NO_RACK else zone for name, zone in zones.items()}, found.trips)
+    made = DoctorDocument(cluster, is_well(parts), len(selection), chosen, parts, trips)
     if session.output == "json":
         click.echo(documents.page(made))
     else:

@@ -11,10 +11,13 @@ from rollout.core.model.ways_in import DoctorCheck, Way
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
+from rollout.features.doctor.round_trips import ZoneTrips, trip_texts
 from rollout.features.doctor.rules import NO_WAY, ToFix, fix
 
 NOT_REACHED = "not-reached"
 NOT_SET = "not-set"
+MEASURED = "measured"
+"""In the place of a verdict: it is none."""
 _NOT_REACHED = "not checked: an earlier check failed"
 _NOT_SET = "not set in the inventory's `endpoints:`"
 SCREEN = 46
@@ -51,13 +54,17 @@ class DoctorPart:
 
 @dataclass(frozen=True, slots=True)
 class DoctorDocument:
-    """What was checked on the nodes ``read`` of ``selected`` nodes. ``ok``: no check failed, none is unknown."""
+    """What was checked on the nodes ``read`` of ``selected`` nodes. ``ok``: no check failed, none is unknown.
+
+    ``round_trips``: how far the zones are from this machine, and what a worker there would do. They are no check.
+    """
 
     cluster: str
     ok: bool
     selected: int
     read: tuple[str, ...]
     parts: tuple[DoctorPart, ...]
+    round_trips: tuple[ZoneTrips, ...] = ()
 
 
 def folded_checks(
@@ -123,6 +130,7 @@ def doctor_lines(document: DoctorDocument) -> tuple[str, ...]:
     lines = [f"{document.cluster}: {share} read{more}"]
     for check in DoctorCheck:
         lines += _passes(check, [part for part in document.parts if part.checks[0] is check and _passed(part)])
+    lines += [f"{_head(MEASURED, 'round trip'):<{_WIDTH}} {text}" for text in trip_texts(document.round_trips)]
     missed = sorted({name for part in document.parts if part.reference == NOT_REACHED for name in part.nodes})
     troubles = [part for part in document.parts if not _passed(part) and part.reference != NOT_REACHED]
     if missed:
@@ -140,8 +148,8 @@ def _passed(part: DoctorPart) -> bool:
     return part.verdict is Verdict.PASS
 
 
-def _head(verdict: Verdict, check: str) -> str:
-    return f"{verdict.value:<9}{check}"
+def _head(verdict: str, check: str) -> str:
+    return f"{verdict:<9}{check}"
 
 
 def _passes(check: DoctorCheck, parts: Sequence[DoctorPart]) -> Iterator[str]:

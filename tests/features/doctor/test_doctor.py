@@ -34,11 +34,17 @@ def refused(reference: str, message: str = "why") -> RemoteAnswer:
 
 @dataclass
 class Doors:
-    """Nodes that answer the login shell and the agent as told. ``unsupported``: what ssh_config asks for."""
+    """Nodes that answer the login shell and the agent as told. ``unsupported``: what ssh_config asks for.
+
+    ``trips``: node → the seconds of a round trip, or the reference of its error.
+    """
 
     shell: RemoteAnswer = SHELL
     agent: RemoteAnswer = field(default_factory=lambda: refused("no-sudo"))
     unsupported: str = ""
+    trips: Mapping[str, float | str] = field(default_factory=dict)
+    measured: list[str] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
     asked: list[RemoteCommand] = field(default_factory=list)
 
     def way(self, target: Target) -> Way:
@@ -50,7 +56,15 @@ class Doors:
         self.asked.append(command)
         return self.shell if command.request is None else self.agent
 
-    def release(self, target: Target) -> None: ...
+    def round_trip(self, target: Target, times: int, seconds: float) -> float:
+        self.measured.append(target.name)
+        found = self.trips.get(target.name, 0.001)
+        if isinstance(found, str):
+            raise RemoteError(found, "why")
+        return found
+
+    def release(self, target: Target) -> None:
+        self.released.append(target.name)
 
     def close(self) -> None: ...
 
@@ -64,9 +78,9 @@ class At:
 
 
 def checks(doors: Doors) -> Mapping[DoctorCheck, DoctorResult]:
-    found, ways = examine_nodes(Visit(access_to("n1"), doors, At(), 120.0))
-    assert list(ways) == ["n1"]
-    return {each.check: each for each in found}
+    found = examine_nodes(Visit(access_to("n1"), doors, At(), 120.0))
+    assert list(found.ways) == ["n1"]
+    return {each.check: each for each in found.results}
 
 
 @pytest.mark.parametrize(
@@ -204,3 +218,19 @@ def test_back_ends_that_are_not_set_are_unknown_and_those_that_fail_say_why() ->
     assert "k: the plugin printed no credential in 10 s (gcloud auth login)" in api.message
     assert found[DoctorCheck.PROMETHEUS].verdict is Verdict.PASS
     assert (found[DoctorCheck.ALERTS].verdict, found[DoctorCheck.ALERTS].reference) == (Verdict.UNKNOWN, NOT_SET)
+
+
+def test_round_trips_are_measured_last_and_a_node_that_does_not_answer_is_left_out() -> None:
+    doors = Doors(trips={"n1": 0.03, "n2": "no-answer"})
+    found = examine_nodes(Visit(access_to("n1", "n2"), doors, At(), 120.0))
+    assert found.trips == {"n1": 0.03}
+    assert sorted(doors.measured) == ["n1", "n2"]
+    assert set(doors.released) == {"n1", "n2"}
+
+
+@pytest.mark.parametrize("shell", [refused("connection-refused"), RemoteAnswer(1, b"no\n", b"", started=True)])
+def test_a_node_without_a_login_has_no_round_trip(shell: RemoteAnswer) -> None:
+    doors = Doors(shell=shell)
+    assert examine_nodes(Visit(access_to("n1"), doors, At(), 120.0)).trips == {}
+    assert doors.measured == []
+    assert doors.released == ["n1"]
