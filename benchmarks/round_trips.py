@@ -149,7 +149,7 @@ def rows() -> Iterator[Row]:
                 sum(each.asked for each in connections),
                 MOST[command],
                 "",
-                note=f"since the client's first word; {whole} since TCP's; {sizes[0]:,} bytes sent, {sizes[1]:,} received",
+                note=f"since the client's first word; {whole} with TCP's; {sizes[0]:,} bytes sent, {sizes[1]:,} received",
             )
 
 
