@@ -17,7 +17,7 @@ from rollout.app.impact import Foresight, NodeForesight
 from rollout.app.plan import build_plan
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.live import LiveNode
-from rollout.core.model.once import Once
+from rollout.core.model.once import Arguments, Once, R
 from rollout.core.model.playbook import Disruption, Drain, Policy
 from rollout.core.model.pods import ContainerRequest, LeavingPod, PlacedPod
 from rollout.core.model.settings import Setting
@@ -145,7 +145,7 @@ POLICIES = (
 class NothingShared(Once):
     """Calls the function each time."""
 
-    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def __call__(self, function: Callable[[*Arguments], R], *arguments: *Arguments) -> R:
         return function(*arguments)
 
 
@@ -165,7 +165,7 @@ def _foreseen(known: Foresight, node: Node, proposal: Proposal) -> tuple[object,
 def test_each_node_has_the_side_effects_that_it_has_alone(
     data: st.DataObject, drawn: tuple[Inventory, dict[str, Snapshot], dict[str, Mapping[str, Setting]]], policy: Policy
 ) -> None:
-    """Alone: of a fleet of one, whose values are copies, each looked at each time."""
+    """Alone: of a fleet of one with copies of its values, each looked at each time."""
     found, read, asked = drawn
     around = data.draw(clusters(tuple(found.nodes)))
     together, proposals = (

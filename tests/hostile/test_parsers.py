@@ -44,7 +44,7 @@ UNREACHED = {
     "features.export.words:exported_lines": "texts that this module has made, cut into lines",
     "core.plans.wanted_fields:wanted_fields": "takes a change of a plan; the bytes of its files are read by `_document`, which is called alone",
     "app.config_maps:with_config_map": "names of settings that a playbook has accepted; texts of ConfigMaps are read by `kubelet.kubeadm`",
-    "features.doctor.rules:fix": "references of ours, and names of nodes that were accepted as names",
+    "features.doctor.rules.fixes:fix": "references of ours, and names of nodes that were accepted as names",
     "features.init.rules.guesses:_reachable": "addresses that `ansible` and `api-nodes` have read, compared only",
     "core.run.state_builder:": "transactions of ours",
     "core.presentation.pages.sections:_labelled": "markup that `tag` has made; texts in it are escaped",

@@ -16,10 +16,10 @@ from functools import partial
 from typing import Protocol
 
 from rollout.app.isolation import Keep, attempt, keep_nothing, run_snapshot
-from rollout.app.node_access import NodeAccess
+from rollout.app.node_access import NodeAccess, only
 from rollout.app.node_worker import READ_SECONDS, UNIT
 from rollout.app.ports import Clock, Cluster, Nodes, Target
-from rollout.app.reading import each, only
+from rollout.app.reading import each
 from rollout.core.model.freeze import FROZEN, of_fact, told
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -28,7 +28,7 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.model.ways_in import Become, DoctorCheck, Probe, Way
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError, RolloutError
-from rollout.features.doctor.round_trips import to_measure
+from rollout.features.doctor.rules.round_trips import to_measure
 from rollout.features.doctor.words import NOT_REACHED, NOT_SET, DoctorResult
 from rollout.kubelet import versions
 from rollout.kubelet.agent import agent_call

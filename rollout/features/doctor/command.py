@@ -22,7 +22,7 @@ from rollout.core.text import documents
 from rollout.core.text.nodesets import limited
 from rollout.errors import RolloutError
 from rollout.features.doctor.asking import Visit, examine_back_ends, examine_nodes, sample
-from rollout.features.doctor.round_trips import zone_trips
+from rollout.features.doctor.rules.round_trips import zone_trips
 from rollout.features.doctor.words import DoctorDocument, doctor_lines, folded_checks, is_well
 
 TROUBLE = 4

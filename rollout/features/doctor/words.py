@@ -11,8 +11,8 @@ from rollout.core.model.ways_in import DoctorCheck, Way
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
-from rollout.features.doctor.round_trips import ZoneTrips, trip_texts
-from rollout.features.doctor.rules import NO_WAY, ToFix, fix
+from rollout.features.doctor.rules.fixes import NO_WAY, ToFix, fix
+from rollout.features.doctor.rules.round_trips import ZoneTrips, trip_texts
 
 NOT_REACHED = "not-reached"
 NOT_SET = "not-set"

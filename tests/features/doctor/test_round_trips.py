@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from rollout.features.doctor.round_trips import (
+from rollout.features.doctor.rules.round_trips import (
     COSTS_UP_TO,
     FEWEST,
     MOST,

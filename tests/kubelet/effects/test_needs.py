@@ -11,6 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from rollout.core.model.pods import PlacedPod
+from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import FileState
 from rollout.core.model.surroundings import Listing, NodeSurroundings, Room, Swap
 from rollout.kubelet.conditions import NodeValues
@@ -98,7 +99,6 @@ def test_a_rule_needs_nothing_where_none_of_its_settings_is_altered(
 
 
 def test_a_change_of_other_settings_concerns_no_rule() -> None:
-    before, after = (
-        {"serializeImagePulls": serial, "evictionHard": {"memory.available": "1Gi"}} for serial in (True, False)
-    )
+    hard: Value = {"memory.available": "1Gi"}
+    before, after = ({"serializeImagePulls": serial, "evictionHard": hard} for serial in (True, False))
     assert rules_concerned(NodeValues(30, before, {}, None, {}), NodeValues(30, after, {}, None, {})) == ()
