@@ -120,7 +120,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class NodesRead:
     """Of all nodes of a visit: their checks, the ways to them, and the seconds of a round trip to those that were measured."""
 
     results: tuple[DoctorResult, ...]
@@ -128,7 +128,7 @@ class Examined:
     trips: Mapping[str, float]
 
 
-def examine_nodes(visit: Visit) -> Examined:
+def examine_nodes(visit: Visit) -> NodesRead:
     """The checks of every node of ``visit.access``, in parallel and bounded in time; then the round trips to some of each zone."""
     ways: dict[str, Way] = {}
 
@@ -144,7 +144,7 @@ def examine_nodes(visit: Visit) -> Examined:
     trips = _round_trips(visit, [name for name, results in found.items() if _answered(results)])
     for target in visit.access.targets.values():
         visit.nodes.release(target)
-    return Examined(tuple(result for results in found.values() for result in results), ways, trips)
+    return NodesRead(tuple(result for results in found.values() for result in results), ways, trips)
 
 
 def _answered(results: Iterable[DoctorResult]) -> bool:
