@@ -14,6 +14,8 @@ from rollout import __version__
 from rollout.core.run.journal_codec import chain
 
 FOLDER = "ends"
+MOST = 20
+"""States that are kept: some hundred kB each for thousands of nodes, and people look at the newest runs."""
 
 
 class Ends:
@@ -33,6 +35,9 @@ class Ends:
             fresh.touch(mode=0o600)
             fresh.write_text(f"{_seal(head, state)}\n{state}", encoding="ascii")
             fresh.replace(path)
+            by_time = sorted(self._folder.iterdir(), key=lambda kept: kept.stat().st_mtime_ns, reverse=True)
+            for older in by_time[MOST:]:
+                older.unlink(missing_ok=True)
 
     def kept(self, run: str, head: str) -> str | None:
         """The state that was kept after the event with this hash; ``None``: there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -49,6 +50,16 @@ def state_in(journal: SqlJournal, run: str = "r1") -> RunState | None:
 def test_another_terminal_reads_it(journal: SqlJournal, other: SqlJournal) -> None:
     assert state_in(other) == STATE
     assert state_in(other, "r2") is None
+
+
+def test_the_newest_states_are_kept(tmp_path: Path) -> None:
+    """The one that was just written always is, whatever the times of the others."""
+    found = Ends(tmp_path)
+    for number in range(ends.MOST + 3):
+        found.keep(f"r{number}", "head", "{}")
+        os.utime(tmp_path / ends.FOLDER / f"r{number}", ns=(number, number))
+    kept = [number for number in range(ends.MOST + 3) if found.kept(f"r{number}", "head")]
+    assert kept == list(range(3, ends.MOST + 3))
 
 
 def test_on_a_server_it_is_read_on_the_machine_of_the_run(place: Place, tmp_path: Path) -> None:
