@@ -139,8 +139,10 @@ def test_without_a_confirm_the_guard_reverts(on_node: OnNode) -> None:
 
     def cut(tx: str) -> None:
         node.cut()
-        shown = node.exec("systemctl", "show", "-p", "AccuracyUSec", "--value", f"rollout-guard-{tx}.timer")
-        assert shown.strip() == "100ms", (
+        shown = node.exec("systemctl", "show", "-p", "LoadState", "-p", "AccuracyUSec", f"rollout-guard-{tx}.timer")
+        if "LoadState=not-found" in shown:
+            return  # on a busy machine its time may be over: a longer guard is tried then
+        assert "AccuracyUSec=100ms" in shown.splitlines(), (
             "by default systemd may be a minute late: the later timer shows that only in some boots"
         )
         left = max(seconds_left(node, tx), 0.0)  # on a slow machine its time may be over: a longer guard is tried then

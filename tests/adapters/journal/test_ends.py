@@ -53,7 +53,6 @@ def test_another_terminal_reads_it(journal: SqlJournal, other: SqlJournal) -> No
 
 
 def test_the_newest_states_are_kept(tmp_path: Path) -> None:
-    """The one that was just written always is, whatever the times of the others."""
     found = Ends(tmp_path)
     for number in range(ends.MOST + 3):
         found.keep(f"r{number}", "head", "{}")
