@@ -166,22 +166,22 @@ def test_the_remains_of_a_killed_run_are_removed(bed: Bed) -> None:
         folder = Path(run.stdout.readline().strip())
         run.kill()
     assert (folder / "node-1").exists()
-    bridge = f"rbed{folder.name.removeprefix('bed-')}"
-    assert _named(bridge)
+    number = int(folder.name.removeprefix("bed-"))
+    assert _of_bed(number)
     sweep()
     assert not folder.exists()
-    assert not _named(bridge)
+    assert not _of_bed(number)
     assert str(folder) not in Path("/proc/self/mounts").read_text(encoding="utf-8")
     assert bed.nodes[0].exec("hostname").strip() == bed.nodes[0].name
 
 
-def _named(prefix: str) -> list[Path]:
-    """Network devices and namespaces."""
+def _of_bed(number: int) -> list[Path]:
+    """Network devices and namespaces. Those of bed 15 are not those of bed 1, though their names begin with its name."""
     return [
         path
         for place in ("/sys/class/net", "/run/netns")
         for path in Path(place).iterdir()
-        if path.name.startswith(prefix)
+        if re.fullmatch(rf"rbed{number}([n-].*)?", path.name)
     ]
 
 
