@@ -196,7 +196,7 @@ health_knows_its_fields() { # the process `pid`, by its log. A log that cannot b
   clock
   patience=$(((now + until) / 2))
   [ "$patience" -ge $((now + 20000)) ] || patience=$((now + 20000))
-  while processes_count_lenient "$u_id" "$pid" "$h_started" && [ -z "$l_lenient" ]; do
+  while processes_count_lenient "$u_id" "$pid" "$u_since" && [ -z "$l_lenient" ]; do
     [ "$unread" = 0 ] || return 0 # the order accepts an unread log
     why="not a line of its log can be read, or none that shows that it has read its configuration"
     clock

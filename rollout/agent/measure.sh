@@ -36,9 +36,9 @@ measure_run_command() { # NAME SECONDS BASE64
   esac
 }
 
-measure_show_units() { # the kubelet's unit and the runtimes', as answered: properties and processes; into `m_unit_files`, `m_pid`, `m_started`, `m_services`
+measure_show_units() { # the kubelet's unit and the runtimes', as answered: properties and processes; into `m_unit_files`, `m_pid`, `m_started`, `m_since` (as `u_since`), `m_services`
   local served
-  m_unit_files='' m_pid=0 m_started='' m_services=' ' m_begun='' m_dates='' m_kubelet_files=''
+  m_unit_files='' m_pid=0 m_started='' m_since='' m_services=' ' m_begun='' m_dates='' m_kubelet_files=''
   for served in "$unit" $u_runtimes; do
     processes_find_block "$served"
     case $NL$u_block$NL in *"${NL}LoadState=loaded$NL"*) ;; *) [ "$served" = "$unit" ] || continue ;; esac
@@ -50,7 +50,7 @@ measure_show_units() { # the kubelet's unit and the runtimes', as answered: prop
       elif [ "$p_kubelet" != "$m_this_pid" ]; then
         say "unit $served KubeletPID $p_kubelet" # a child of the main process
       fi
-      m_pid=$p_kubelet m_started=$m_this_started m_kubelet_files=$m_unit_files
+      m_pid=$p_kubelet m_started=$m_this_started m_since=$m_this_since m_kubelet_files=$m_unit_files
       measure_show_process "$m_pid" "process"
     else
       measure_show_unit service
@@ -75,7 +75,7 @@ measure_unit() { # the units, healthz, lenient, and for a plan the pulls
 
 measure_show_unit() { # WORD: the lines of `u_block`, the unit named `served`; its files are added to `m_unit_files`
   local dated line value
-  m_this_pid=0 m_this_started='' dated=''
+  m_this_pid=0 m_this_started='' m_this_since='' dated=''
   IFS=$NL
   for line in $u_block; do
     value=${line#*=}
@@ -83,6 +83,7 @@ measure_show_unit() { # WORD: the lines of `u_block`, the unit named `served`; i
       Id=*) continue ;;
       KillMode=* | ControlGroup=*) [ "$verb" = snapshot ] || continue ;; # only a plan reads it
       ExecMainStartTimestamp=*) dated=$value && continue ;;
+      InactiveEnterTimestampMonotonic=*) m_this_since=$value && continue ;;
       EnvironmentFiles=*) m_unit_files="$m_unit_files ${value%% (*}" && continue ;;
       FragmentPath=* | DropInPaths=*) m_unit_files="$m_unit_files $value" ;;
       MainPID=*) m_this_pid=${value:-0} ;;
@@ -91,6 +92,7 @@ measure_show_unit() { # WORD: the lines of `u_block`, the unit named `served`; i
     say "$1 $served ${line%%=*} $value"
   done
   unset IFS
+  is_number "$m_this_since" && is_number "$m_this_started" && [ "$m_this_since" -le "$m_this_started" ] || m_this_since=$m_this_started
   [ "$m_this_pid" != 0 ] && is_number "$m_this_started" || return 0
   m_begun="$m_begun $served:$m_this_started" m_dates="$m_dates${dated:-@0}$NL"
 }
@@ -118,5 +120,5 @@ measure_read_kubelet_log() { # into `l_lenient`, wherever the log is; empty if n
     if processes_logged_at "$line" && [ "$l_moment" -ge "$q_since" ]; then l_lenient=0; fi
   fi
   processes_find_logs "$m_pid"
-  processes_read_logs "$m_pid" "$m_started"
+  processes_read_logs "$m_pid" "$m_since"
 }

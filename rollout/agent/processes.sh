@@ -62,7 +62,7 @@ processes_ask_units() { # UNIT…: the properties of all of them, in one request
   u_asked=$*
   u_blocks=$(export TZ=UTC && lastly 10 systemctl show -p Id -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec -p KillMode -p ControlGroup \
-    -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL
+    -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic -p InactiveEnterTimestampMonotonic "$@" 2>/dev/null)$NL
   processes_name_blocks
 }
 
@@ -110,9 +110,10 @@ processes_look() { # UNIT: its properties into u_…
   processes_look_up "$1"
 }
 
-processes_look_up() { # UNIT: as look, in the last answer
+processes_look_up() { # UNIT: as look, in the last answer. `u_since`: of a process with this number, only what it logged later counts. systemd notes the start of
+  # a process when it is scheduled again itself: on a busy machine the process has logged by then. When the unit ended before comes first
   local line value
-  u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file='' u_group='' u_id=$1
+  u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_since='' u_pause=100ms u_reload=no u_file='' u_group='' u_id=$1
   processes_find_block "$1" || return 1
   IFS=$NL
   for line in $u_block; do
@@ -125,6 +126,7 @@ processes_look_up() { # UNIT: as look, in the last answer
       NRestarts=*) u_restarts=$value ;;
       RestartUSec=*) u_pause=$value ;;
       ExecMainStartTimestampMonotonic=*) u_started=$value ;;
+      InactiveEnterTimestampMonotonic=*) u_since=$value ;;
       NeedDaemonReload=*) u_reload=$value ;;
       UnitFileState=*) u_file=$value ;;
       ControlGroup=*) u_group=$value ;;
@@ -132,6 +134,7 @@ processes_look_up() { # UNIT: as look, in the last answer
     esac
   done
   unset IFS
+  is_number "$u_since" && is_number "$u_started" && [ "$u_since" -le "$u_started" ] || u_since=$u_started
   [ -n "$u_active" ]
 }
 
@@ -377,7 +380,7 @@ processes_bound_times() { # FIRST NOW, in seconds since 1970: `l_first` and `l_l
   l_first=${l_first% *} l_last=${l_last% *}
 }
 
-processes_read_logs() { # PID STARTED: the files in `l_files`, as `pulls_read_journal` reads the journal. STARTED is in microseconds since boot
+processes_read_logs() { # PID SINCE: the files in `l_files`, as `pulls_read_journal` reads the journal. SINCE is in microseconds since boot
   local first log l_ignored l_loaded line l_first l_last
   is_number "${2:-}" && [ -n "$l_files" ] || return 0
   shown_files_date_boot
@@ -408,7 +411,7 @@ processes_is_read() { # PID SINCE FILE: this process wrote one of its last lines
   return 1
 }
 
-processes_count_lenient() { # UNIT PID STARTED: how often this process warned that it ignores a part of its configuration; empty until its log shows that it has read it
+processes_count_lenient() { # UNIT PID SINCE: how often this process warned that it ignores a part of its configuration; empty until its log shows that it has read it
   local l_configured l_ignored l_loaded lines line
   l_lenient='' l_configured=0 l_ignored=0 l_loaded=0
   is_number "$3" || return 0

@@ -1,9 +1,9 @@
 pulls_read_journal() { # of the running processes, by the journal's own fields: how often the kubelet warned that it ignores a part of its
   # configuration, into `l_lenient` (empty if not a line of it can be read); the pulls under way, as NAME#REQUEST, into `q_names`. A pull
   # ends with the kubelet that requested it: lines since its start count, by a clock that never steps
-  local line sources main_line l_ignored l_loaded q_doubted served teller lines text
-  l_lenient='' q_names='' q_readable=0 sources='' q_since=999999999999 main_line='^$' l_ignored=0 l_loaded=0 q_doubted=0
-  [ "$m_pid" = 0 ] || ! is_number "$m_started" || q_since=$((m_started / 1000000))
+  local line sources main_line l_ignored l_loaded q_doubted q_begun served teller lines text
+  l_lenient='' q_names='' q_readable=0 sources='' q_since=999999999999 q_begun=999999999999 main_line='^$' l_ignored=0 l_loaded=0 q_doubted=0
+  [ "$m_pid" = 0 ] || ! is_number "$m_started" || { q_since=$((m_since / 1000000)) && q_begun=$((m_started / 1000000)); }
   if [ "$m_pid" != 0 ] && { [ "$verb" != apply ] || pulls_are_kubelets; }; then # an apply counts the warnings of the process to come
     sources="_PID=$m_pid"
     processes_is_thrown_away "$m_pid" || main_line="^[^]]*] [^ ]* [^ ]*\\[$m_pid]: "
@@ -31,11 +31,11 @@ pulls_read_journal() { # of the running processes, by the journal's own fields: 
     case $teller in
       '!read'*)
         l_lenient=0
-        [ "$l_moment" -le $((q_since + 1)) ] || q_doubted=$((l_moment + 5)) # what came before it is gone
+        [ "$l_moment" -le $((q_begun + 1)) ] || q_doubted=$((l_moment + 5)) # what came before it is gone
         ;;
       *"[$m_pid")
         # its first lines; of a long log they may be gone
-        [ -z "$l_lenient" ] || [ "$l_moment" -gt $((q_since + 60)) ] || processes_count_notice "$text"
+        [ -z "$l_lenient" ] || [ "$l_moment" -gt $((q_begun + 60)) ] || processes_count_notice "$text"
         pulls_follow_kubelet
         ;;
       *) pulls_follow ;;

@@ -11,9 +11,9 @@ from datetime import datetime
 import pytest
 
 from rollout.core.model.report import Report
-from rollout.core.model.snapshot import Snapshot
+from rollout.core.model.snapshot import ReceiptState, Snapshot
 from rollout.kubelet.agent.agent_call import Measure
-from tests.agent.node import BOOTED_FOR, NEW, OLD, Node, order
+from tests.agent.node import BOOTED_FOR, CONFIG, NEW, OLD, Node, order
 
 pytestmark = pytest.mark.process
 
@@ -211,3 +211,32 @@ def test_an_ignored_field_is_found_in_the_file_after_the_restart(node: Node) -> 
     report = applied(node)
     assert "1 lines of lenient decoding" in report.message
     assert node.files() == OLD
+
+
+NOTED_LATE = """\
+case ${verb-show} in show) started=$((started * 1000000)) stopped=$((started - 3000000)) logged=$((started / 1000000 - 2)) ;; esac
+"""
+"""Of systemd, without a free processor for two seconds: the kubelet has logged before its start is noted."""
+
+
+@pytest.mark.parametrize(("config", "count"), [(b"new config\n", 0), (b"LENIENT\n", 1)])
+def test_what_a_kubelet_logged_before_systemd_noted_its_start_counts(node: Node, config: bytes, count: int) -> None:
+    node.show(1_000)
+    node.standin("unit", NOTED_LATE)
+    node.write(CONFIG, config)
+    assert measured(node) == count
+
+
+def test_a_kubelet_that_logged_before_systemd_noted_its_start_keeps_its_change(node: Node) -> None:
+    node.show(1_000)
+    node.standin("unit", NOTED_LATE)
+    receipt = node.apply(order()).receipt
+    assert receipt is not None
+    assert receipt.state is ReceiptState.ARMED
+
+
+def test_what_another_process_logged_under_its_number_before_the_unit_ended_does_not_count(node: Node) -> None:
+    node.show(1_000)
+    node.standin("unit", NOTED_LATE.replace("- 2))", "- 4))"))
+    node.write(CONFIG, b"LENIENT\n")
+    assert measured(node) is None
