@@ -7,22 +7,22 @@
 # The node's journal has a line for each verb: sudo's log shows only the start of the conversation. One process writes them
 # all, from descriptor 3 of this shell. A verb does not wait for a journal that hangs, but the end of a conversation does.
 
-conversation_serve() { # frames of standard input, until it ends or is no frame. The status is that of the last verb
+conversation_serve() { # [FRAME]: this frame, then those of standard input, until it ends or is no frame. The status is that of the last verb
   if command -v logger >/dev/null; then
     exec 4>&1
-    t_status=$({ { conversation_frames 3>&1 >&4 4>&- 5>&- && echo "$t_status" >&5; } | logger -t rollout >/dev/null 2>&1 4>&- 5>&-; } 5>&1)
+    t_status=$({ { conversation_frames "${1-}" 3>&1 >&4 4>&- 5>&- && echo "$t_status" >&5; } | logger -t rollout >/dev/null 2>&1 4>&- 5>&-; } 5>&1)
   else
-    conversation_frames 3>/dev/null
+    conversation_frames "${1-}" 3>/dev/null
   fi
   return "${t_status:-1}"
 }
 
-conversation_frames() { # into `t_status`: the status of the last verb
-  local t_shell nonce size t_order
+conversation_frames() { # FRAME or nothing; into `t_status`: the status of the last verb
+  local t_shell nonce size t_order t_first="$1"
   t_status=0
   read -r t_shell _ </proc/self/stat
   born "$t_shell" && t_born=$p_born
-  while IFS=' ' read -r nonce size t_order && is_name "$nonce" && is_number "$size"; do
+  while conversation_next && is_name "$nonce" && is_number "$size"; do
     conversation_take "$size" || { say "refused torn-program the request arrived incomplete" && tell && t_status=1 && return; }
     spoken="begin $nonce$NL"
     conversation_own </dev/null 3>&-
@@ -32,6 +32,14 @@ conversation_frames() { # into `t_status`: the status of the last verb
     printf 'over %s %s\n' "$nonce" "$t_status"
     [ "$t_status" -eq 0 ] || conversation_log "${t_order%% *}: ended with status $t_status"
   done
+}
+
+conversation_next() { # into `nonce`, `size` and `t_order`: the frame of the command line, which has no payload, then those of standard input
+  if [ -z "$t_first" ]; then
+    IFS=' ' read -r nonce size t_order
+    return
+  fi
+  nonce=${t_first%% *} size=0 t_order=${t_first#* 0 } t_first=''
 }
 
 conversation_own() { # before the first verb that writes: only root could change what is checked here, so one look serves the conversation

@@ -78,10 +78,10 @@ def talk(node: Node, program: str = PROGRAM, *, form: ProgramForm | None = None)
     made = Talk(shell)
     try:
         assert shell.stdout is not None
-        while (shortest := conversation.greeted(made.said, program)) is None:
+        while (greeting := conversation.greeted(made.said, program)) is None:
             made.said += os.read(shell.stdout.fileno(), 65536)
         made.said = b""
-        made.write(conversation.opening(program, form or shortest))
+        made.write(conversation.opening(program, form or greeting.form))
         yield made
     finally:
         shell.kill()
@@ -228,7 +228,8 @@ def test_a_program_that_was_cut_or_changed_runs_nothing(node: Node, form: Progra
 def greeting(node: Node, program: str = PROGRAM) -> ProgramForm | None:
     words = [str(node.bin / "sh"), "-c", conversation.boot(program)]
     done = subprocess.run(words, input=b"", env=node.env(), capture_output=True, check=False, timeout=PATIENCE)
-    return conversation.greeted(done.stdout, program)
+    found = conversation.greeted(done.stdout, program)
+    return found.form if found else None
 
 
 def test_a_node_that_has_kept_the_program_is_not_sent_it_again(node: Node) -> None:
@@ -241,6 +242,41 @@ def test_a_node_that_has_kept_the_program_is_not_sent_it_again(node: Node) -> No
     with talk(node, form=ProgramForm.KEPT) as shell:
         assert shell.ask(revert()).healthy
     assert node.files() == OLD
+
+
+def test_a_node_that_has_kept_the_program_answers_the_frame_of_the_command_line_at_once(node: Node) -> None:
+    def asked() -> bytes:
+        """Its output; no input follows the command line."""
+        claim = agent_call.status(PROGRAM, tx="t1", claim=Claim(2, "run-2", force=True), sudo=False, deadline=60)
+        assert claim.request is not None
+        line = conversation.with_frame(conversation.boot(PROGRAM), claim.request, "n1")
+        words = [str(node.bin / "sh"), "-c", f"exec {line}"]
+        return subprocess.run(
+            words, input=b"", env=node.env(), capture_output=True, check=False, timeout=PATIENCE
+        ).stdout
+
+    assert b"refused torn-program" in asked()
+    assert not node.at("/var/lib/rollout").exists()
+    with talk(node) as shell:
+        assert shell.ask(agent_call.apply(PROGRAM, order(), sudo=False, deadline=60)).healthy
+        assert shell.ask(confirm()).outcome is Outcome.DONE
+    output = asked()
+    greeting = conversation.greeted(output, PROGRAM)
+    assert greeting is not None
+    answer = conversation.answer(output[greeting.end :], "n1")
+    assert answer is not None
+    found = parse_report("n1", "status", RemoteAnswer(answer.status, answer.output, b"", started=True), 0.0)
+    assert (found.outcome, answer.rest) == (Outcome.DONE, b"")
+    with talk(node) as shell:
+        token = shell.ask(status()).token
+    assert token is not None
+    assert token.run == "run-2"
+
+
+def test_a_request_with_a_payload_is_not_in_the_command_line() -> None:
+    apply = agent_call.apply(PROGRAM, order(), sudo=False, deadline=60).request
+    assert apply is not None
+    assert conversation.with_frame("sh", apply, "n1") == "sh"
 
 
 @pytest.mark.parametrize("damage", [b"", b"# another program\n", None])
@@ -274,7 +310,9 @@ def test_a_node_without_gzip_says_so(node: Node) -> None:
     words = [str(node.bin / "sh"), "-c", conversation.boot(PROGRAM)]
     env = {**node.env(), "PATH": str(tools)}
     done = subprocess.run(words, input=b"", env=env, capture_output=True, check=False, timeout=PATIENCE)
-    assert conversation.greeted(done.stdout, PROGRAM) is ProgramForm.PLAIN
+    found = conversation.greeted(done.stdout, PROGRAM)
+    assert found is not None
+    assert found.form is ProgramForm.PLAIN
 
 
 def test_a_frame_without_a_verb_is_only_answered(node: Node) -> None:

@@ -1,8 +1,8 @@
 """A conversation with a node's agent on one channel: one shell as root, and one verb after the other.
 
-Nothing is sent before the shell has begun. From the first byte of a request on, only its own complete answer counts. Any
-other output, a lost connection, a flood or a deadline ends the conversation: the verb's end is then unknown, and a late
-answer reaches nobody.
+No input is sent before the shell has begun; its command line has the first request, for a node that keeps the program. From the
+first byte of a request on, only its own complete answer counts. Any other output, a lost connection, a flood or a deadline
+ends the conversation: the verb's end is then unknown, and a late answer reaches nobody.
 """
 
 from __future__ import annotations
@@ -43,18 +43,19 @@ class Conversation:
         self._limits = limits
         self._pipes = Pipes(channel, limits)
         self._begun = False
+        self._ahead = False  # the command line has a request, which may be served before its greeting is seen
         self._served = 0.0
 
     def ask(self, command: RemoteCommand, request: AgentRequest, deadline: Deadline) -> RemoteAnswer:
         """The answer to the request of ``command``. If it is not ``usable`` then, its connection must be closed."""
-        self.usable, first = False, not self._begun
+        self.usable, nonce = False, secrets.token_hex(32)
         try:
-            if first:
-                form = self._begin(command, request, deadline)
-                if isinstance(form, RemoteAnswer):
-                    return form
-                self._pipes.put(conversation.opening(request.program, form))
-            return self._exchange(command, request, deadline, first=first)
+            if not self._begun:
+                return self._first(command, request, nonce, deadline)
+            self._pipes.anew()
+            self._pipes.wait_for(conversation.mark(nonce))
+            self._pipes.put(conversation.frame(request, nonce))
+            return self._exchange(command, nonce, deadline)
         except RemoteError as error:
             return self._unknown(error.reference, error.message)
         except (OSError, EOFError) as error:
@@ -88,39 +89,43 @@ class Conversation:
         if isinstance(answer, RemoteAnswer):
             raise RemoteError("connection-lost", "the kept connection no longer answers")
 
-    def _begin(
-        self, command: RemoteCommand, request: AgentRequest, deadline: Deadline
-    ) -> conversation.ProgramForm | RemoteAnswer:
-        """Start the shell. The form in which it can take the program, or why there is none."""
-        self._channel.exec_command(self._elevation.line(self._bare) if self._elevation else self.line)
+    def _first(self, command: RemoteCommand, request: AgentRequest, nonce: str, deadline: Deadline) -> RemoteAnswer:
+        """Start the shell with the request in its command line, and send it the program and the request if it has to."""
+        line = conversation.with_frame(self._bare if self._elevation else self.line, request, nonce)
+        self._channel.exec_command(self._elevation.line(line) if self._elevation else line)
+        self._ahead = not request.payload
         begins = min(command.deadline, self._limits.begin)
-        return self._until(lambda seen: self._greeted(request, seen), deadline.within(begins), begins)
+        greeting = self._until(lambda seen: self._greeted(request, seen), deadline.within(begins), begins)
+        if isinstance(greeting, RemoteAnswer):
+            return greeting
+        self._pipes.wait_for(conversation.mark(nonce))
+        self._pipes.anew_after(greeting.end)
+        if greeting.form is not conversation.ProgramForm.KEPT or request.payload:
+            self._pipes.put(conversation.opening(request.program, greeting.form) + conversation.frame(request, nonce))
+        answer = self._exchange(command, nonce, deadline)
+        if answer.reference == "bad-answer":  # the shell may say why it refuses the program
+            return replace(answer, stdout=self._pipes.out.all)
+        return answer
 
-    def _greeted(self, request: AgentRequest, seen: int) -> conversation.ProgramForm | None:
+    def _greeted(self, request: AgentRequest, seen: int) -> conversation.Greeting | None:
         if self._asking and self._elevation is not None:
             self._pipes.put(self._elevation.next(self._pipes.err.all))
-        form = conversation.greeted(self._pipes.out.data, request.program, seen)
-        self._begun = form is not None
+        greeting = conversation.greeted(self._pipes.out.data, request.program, seen)
+        self._begun = greeting is not None
         if not self._begun and self._pipes.out.size > self._limits.greeting:
             most = self._limits.greeting // KIB
             raise RemoteError("output-flood", f"the node printed more than {most} KiB before its shell began")
-        return form
+        return greeting
 
     def _answer_to(self, nonce: str) -> Callable[[int], conversation.Answer | None]:
         return lambda seen: conversation.answer(self._pipes.out.data, nonce, seen)
 
-    def _exchange(
-        self, command: RemoteCommand, request: AgentRequest, deadline: Deadline, *, first: bool
-    ) -> RemoteAnswer:
-        nonce = secrets.token_hex(32)
-        self._pipes.anew()
-        self._pipes.wait_for(conversation.mark(nonce))
-        self._pipes.put(conversation.frame(request, nonce))
+    def _exchange(self, command: RemoteCommand, nonce: str, deadline: Deadline) -> RemoteAnswer:
+        """The answer to a request that was sent."""
         try:
             answer = self._until(self._answer_to(nonce), deadline, command.deadline)
         except ValueError as error:
-            printed = self._pipes.out.all if first else b""  # the shell may say why it refuses the program
-            return replace(self._unknown("bad-answer", str(error)), stdout=printed)
+            return self._unknown("bad-answer", str(error))
         if isinstance(answer, RemoteAnswer):
             return answer
         self.usable, self._served = not answer.rest, time.monotonic()
@@ -172,5 +177,6 @@ class Conversation:
         return self._unknown("no-status", "the conversation ended before the verb; a signal may have ended it")
 
     def _unknown(self, reference: str, message: str) -> RemoteAnswer:
-        """An answer without an end. Before the shell has begun, nothing was sent to it."""
-        return RemoteAnswer(None, b"", b"", started=self._begun, reference=reference, message=message)
+        """An answer without an end."""
+        started = self._begun or (self._ahead and not self._asking)
+        return RemoteAnswer(None, b"", b"", started=started, reference=reference, message=message)

@@ -117,7 +117,7 @@ class Handshake:
         trouble: BaseException | None = None
         with self.watchdog.over(wire, deadline.at) as watch:
             for key in keys:
-                trouble = _offer(transport, endpoint.user, key, deadline)
+                trouble = _offer(transport, endpoint.user, key, deadline, alone=len(keys) == 1)
                 if trouble is None or not transport.is_active():
                     transport.accepted_key = f"{key.get_name()} {key.fingerprint}" if trouble is None else ""
                     break
@@ -146,12 +146,14 @@ def _judge(
         raise told("host-key-unknown", files, at=whence)
 
 
-def _offer(transport: NodeTransport, user: str, key: PKey, deadline: Deadline) -> BaseException | None:
-    """``None`` when the login succeeded; otherwise why not."""
+def _offer(transport: NodeTransport, user: str, key: PKey, deadline: Deadline, *, alone: bool) -> BaseException | None:
+    """``None`` when the login succeeded; otherwise why not. ``alone``: no other key will be offered."""
     done = threading.Event()
     try:
         if _signs_at_once(transport, key):
             transport.log_in(user, key, done)
+            if alone and transport.opens_ahead:
+                transport.open_ahead()
         else:
             transport.auth_publickey(user, key, done)
     except (SSHException, OSError, EOFError, ValueError) as error:

@@ -127,7 +127,7 @@ class SshNodes:
     def round_trip(self, target: Target, times: int, seconds: float) -> float:
         """The least time, of so many, between a question and its answer over the node's connection. Raises ``RemoteError``.
 
-        sshd answers it itself: no session is opened and no program starts.
+        sshd answers it itself: no program starts.
         """
         deadline, keep = Deadline(seconds), False
         link, _ = self._pool.borrow(target, deadline)

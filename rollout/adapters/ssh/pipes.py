@@ -12,6 +12,8 @@ from paramiko.ssh_exception import SSHException
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 
 CHUNK = 64 * KIB
+MARK = 128
+"""The longest mark, in bytes."""
 
 
 class _Wake(threading.Event):
@@ -40,7 +42,7 @@ class _Output(BufferedPipe):  # type: ignore[type-arg]  # the stubs make it gene
     def feed(self, data: bytes) -> None:
         super().feed(data)
         seen = self._tail + data
-        self._tail = seen[1 - len(self.mark) :] if self.mark else b""  # a mark may come in two parts
+        self._tail = seen[-MARK:]  # a mark may come in two parts, the first of them before it is waited for
         self._unseen += len(data)
         if self.mark in seen or self._unseen > CHUNK:
             self._unseen = 0
@@ -89,6 +91,12 @@ class Pipes:
     def anew(self) -> None:
         self.out = Capped(self._limits.stdout)
         self.err = Capped(self._limits.stderr)
+
+    def anew_after(self, end: int) -> None:
+        """As ``anew``, but keep what has arrived behind this many bytes of the output."""
+        before = self.out
+        self.anew()
+        self.out.add(bytes(before.data[end:]))
 
     def wait_for(self, mark: bytes) -> None:
         """Output wakes ``wait`` at this mark, and no longer at any byte."""

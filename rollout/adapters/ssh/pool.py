@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from paramiko.transport import Transport
-
 from rollout.adapters.ssh.conversation import Conversation
 from rollout.adapters.ssh.limits import Deadline
+from rollout.adapters.ssh.transport import NodeTransport
 from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection, hang_up
 from rollout.adapters.ssh.wire import Carrier
 from rollout.app.ports import Target
@@ -24,7 +23,7 @@ class PooledConnection:
     ``conversation`` with the node's agent, which serves the owner of ``talking``. ``rest``: closes it when it is idle.
     """
 
-    transport: Transport
+    transport: NodeTransport
     wire: Carrier
     users: int = 0
     used: float = 0.0

@@ -6,12 +6,12 @@ import time
 
 from paramiko.channel import Channel
 from paramiko.ssh_exception import ChannelException
-from paramiko.transport import Transport
 
 from rollout.adapters.ssh.ascii_text import printable
 from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pipes import Pipes
+from rollout.adapters.ssh.transport import NodeTransport
 from rollout.adapters.ssh.troubles import detail_of, translate
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
@@ -26,7 +26,7 @@ class SessionRefusedError(RemoteError):
     """The node responded and refused another session on this connection."""
 
 
-def open_channel(transport: Transport, deadline: Deadline, patience: float) -> Channel:
+def open_channel(transport: NodeTransport, deadline: Deadline, patience: float) -> Channel:
     """A session channel. After any error here the command has certainly not started.
 
     A refusal is retried for ``patience`` seconds: sshd counts a session until it has read its end.
@@ -42,9 +42,9 @@ def open_channel(transport: Transport, deadline: Deadline, patience: float) -> C
         pause *= 2
 
 
-def _open_channel(transport: Transport, deadline: Deadline) -> Channel:
+def _open_channel(transport: NodeTransport, deadline: Deadline) -> Channel:
     try:
-        return transport.open_session(timeout=deadline.left())
+        return transport.session(deadline.left())
     except ChannelException as error:
         raise SessionRefusedError("no-channel", translate(error).message) from None
     except Exception as error:  # noqa: BLE001 - paramiko raises any exception of its thread here, caused by the node's data

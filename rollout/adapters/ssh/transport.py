@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from paramiko.auth_handler import AuthHandler
 from paramiko.channel import Channel
-from paramiko.common import MSG_CHANNEL_CLOSE, MSG_CHANNEL_REQUEST
+from paramiko.common import MSG_CHANNEL_CLOSE, MSG_CHANNEL_REQUEST, cMSG_CHANNEL_OPEN
 from paramiko.message import Message
 from paramiko.packet import Packetizer
 from paramiko.pkey import PKey
@@ -151,6 +151,8 @@ class NodeTransport(Transport):
     """To a node. ``certified``: ask for a host certificate first, which only helps with a known authority."""
 
     certified = False
+    opens_ahead = True
+    """A session will be needed."""
     farewell = ""
     """The other side's disconnect message."""
     accepted_key = ""
@@ -159,6 +161,7 @@ class NodeTransport(Transport):
     def __init__(self, wire: Any) -> None:
         super().__init__(wire, default_window_size=WINDOW, packetizer_class=Packets)
         self.local_version = VERSION.decode().strip()
+        self._ahead: tuple[Channel, threading.Event] | None = None
         self._channel_handler_table = {
             **self._channel_handler_table,  # type: ignore[has-type]
             MSG_CHANNEL_REQUEST: _requested,
@@ -192,12 +195,55 @@ class NodeTransport(Transport):
         self.auth_handler = handler
         handler.auth_publickey(user, key, done)
 
+    def open_ahead(self) -> None:
+        """Send the request for a session, for the next ``session``, without waiting for an answer: to a login, say.
+
+        A server handles messages in their order. If it refuses the login, it answers this one with an error, or ends the connection.
+        """
+        with self.lock:
+            number = self._next_channel()  # type: ignore[attr-defined]
+            channel, opened = Channel(number), threading.Event()
+            self._channels.put(number, channel)  # type: ignore[attr-defined]
+            self.channel_events[number] = opened
+            self.channels_seen[number] = True
+            channel._set_transport(self)  # type: ignore[attr-defined]  # noqa: SLF001 - as open_channel does
+            channel._set_window(WINDOW, self.default_max_packet_size)  # type: ignore[attr-defined]  # noqa: SLF001
+            self._ahead = channel, opened  # paramiko itself keeps only weak references
+        request = Message()
+        request.add_byte(cMSG_CHANNEL_OPEN)
+        request.add_string("session")
+        request.add_int(number)
+        request.add_int(WINDOW)
+        request.add_int(self.default_max_packet_size)
+        self._send_user_message(request)  # type: ignore[attr-defined]
+
+    def session(self, seconds: float) -> Channel:
+        """The session that was requested ahead, or a new one. Errors as of ``open_session``."""
+        with self.lock:
+            ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return self.open_session(timeout=seconds)
+        channel, opened = ahead
+        if not opened.wait(seconds):
+            raise SSHException("Timeout opening channel.")
+        refused = self._channels.get(channel.get_id()) is None  # type: ignore[attr-defined]
+        if refused or not self.is_active():
+            raise self.get_exception() or SSHException("Unable to open channel.")
+        return channel
+
     def _parse_channel_open_success(self, message: Message) -> None:
         channel = self._channels.get(message.get_int())  # type: ignore[attr-defined]
         if channel is not None:
             Outlet.of(channel, self)
         message.rewind()
         super()._parse_channel_open_success(message)  # type: ignore[misc]
+
+    def _parse_channel_open_failure(self, message: Message) -> None:
+        """A session behind a login that the server has not granted is not the reason of anything: after another login a new one is requested."""
+        if self.is_authenticated():
+            super()._parse_channel_open_failure(message)  # type: ignore[misc]
+        else:
+            self._ahead = None
 
     def _parse_debug(self, message: Message) -> None:
         """sshd sends the options of the accepted key. paramiko would prepare them for its log byte by byte, at the cost of a key exchange."""
@@ -221,6 +267,8 @@ def answer_seconds(transport: Transport) -> float:
 
 class CarrierTransport(NodeTransport):
     """To a bastion: opens tunnels for many threads at once; each gets its own reason."""
+
+    opens_ahead = False  # a bastion may allow tunnels and no session
 
     def __init__(self, wire: Any) -> None:
         super().__init__(wire)
@@ -262,7 +310,7 @@ class CarrierTransport(NodeTransport):
         else:
             self._refusals[number] = (code, text)
         message.rewind()
-        super()._parse_channel_open_failure(message)  # type: ignore[misc]
+        super()._parse_channel_open_failure(message)
 
     def _parse_channel_open_success(self, message: Message) -> None:
         number, theirs = message.get_int(), message.get_int()

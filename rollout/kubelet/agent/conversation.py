@@ -1,8 +1,8 @@
 """A conversation with the agent, as bytes: one shell on a node, its program once, then verbs as frames.
 
-    we      the command line ``boot``; it starts the shell
+    we      the command line ``boot``; it starts the shell. A first frame without a payload may be its last word (``with_frame``)
     node    ``begin DIGEST``, `` gzip`` where the node can unpack, `` kept`` where its last transaction by name has this program
-    we      ``opening``: the program, or which of the node's own to use
+    we      ``opening``: the program, or which of the node's own to use. A node that keeps it and has a first frame goes on without
     we      ``frame``: ``NONCE SIZE VERB [KEY=VALUE …]``, and SIZE bytes of payload
     node    ``begin NONCE`` and the lines of the verb, at its end; ``over NONCE STATUS``; then the next frame
 
@@ -26,15 +26,15 @@ from rollout.core.model.report import AgentRequest
 # One line without `!`: csh, too, passes it on. `dd` takes exactly its bytes, where a shell or `head` would read ahead.
 # `echo .` keeps the shell from dropping newlines at the end.
 BOOT = (
-    "trap '' HUP PIPE; set -f +a; unset -v all form size kept; "
+    "trap '' HUP PIPE; set -f +a; unset -v all form size kept first; "
     'case "${KSH_VERSION-}${YASH_VERSION-}${ZSH_VERSION-}${POSH_VERSION-}" in ?*) '
     "exe=$(readlink /proc/$$/exe); case ${exe##*/} in dash|bash|busybox) ;; "
     '*) echo "refused shell-not-supported sh is $exe; dash, bash and busybox run the agent"; exit 0;; esac;; esac; '
     'can=; if command -v gzip >/dev/null; then can=" gzip"; fi; '
     'set +f; for kept in "${ROLLOUT_ROOT-}"/var/lib/rollout/tx/*/agent; do :; done; set -f; '
-    'if [ -f "$kept" ]; then case $(sha256sum <"$kept" 2>/dev/null) in "$1 "*) can="$can kept";; esac; fi; '
+    'if [ -f "$kept" ]; then case $(sha256sum <"$kept" 2>/dev/null) in "$1 "*) can="$can kept" first=${2-};; esac; fi; '
     'printf "\\nbegin %s%s\\n" "$1" "$can"; '
-    "read -r form size; "
+    'if [ -n "$first" ]; then form=kept; else read -r form size; fi; '
     'all=$(if [ "$form" = kept ]; then cat "$kept"; elif [ "$form" = gzip ]; then dd bs="$size" count=1 iflag=fullblock | gzip -dc; '
     'else dd bs="$size" count=1 iflag=fullblock; fi 2>/dev/null; echo .); all=${all%.}; '
     'sum=$(printf %s "$all" | sha256sum 2>&1); '
@@ -42,7 +42,7 @@ BOOT = (
     '[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]*" "*) '
     'echo "refused torn-program the program arrived incomplete or changed; sh is $(readlink /proc/$$/exe)"; exit 0;; '
     "*) echo refused program-failed sha256sum: $sum; exit 0;; esac; "
-    'eval "$all"; conversation_serve'
+    'eval "$all"; conversation_serve "$first"'
 )
 
 
@@ -91,6 +91,11 @@ def opening(program: str, form: ProgramForm) -> bytes:
     return f"{form.value} {len(sent)}\n".encode() + sent
 
 
+def with_frame(line: str, request: AgentRequest, nonce: str) -> str:
+    """A command line of ``boot`` with this frame, if it has no payload. A node that keeps the program answers it at once; any other ignores it."""
+    return line if request.payload else f"{line} {shlex.quote(frame(request, nonce).decode().strip())}"
+
+
 def frame(request: AgentRequest, nonce: str) -> bytes:
     return f"{nonce} {len(request.payload)} {request.words}\n".encode() + request.payload
 
@@ -114,14 +119,23 @@ def alone(request: AgentRequest) -> bytes:
 # before, and look at each byte once.
 
 
-def greeted(output: bytes | bytearray, program: str, seen: int = 0) -> ProgramForm | None:
-    """The shortest form that the shell of a conversation can take; ``None``: it has not said so yet."""
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """``form``: the shortest one in which the shell of a conversation can take the program. ``end``: where the output goes on."""
+
+    form: ProgramForm
+    end: int
+
+
+def greeted(output: bytes | bytearray, program: str, seen: int = 0) -> Greeting | None:
+    """``None``: the shell has not begun yet."""
     line = b"begin %b" % prepared(program).digest.encode()
     at = output.find(line, max(0, seen - len(line) - len(b" gzip kept")))
     while at >= 0:
         match = _FORMS.match(output, at + len(line))
         if match and (at == 0 or output[at - 1] == ord("\n")):
-            return ProgramForm.KEPT if match[2] else ProgramForm.GZIP if match[1] else ProgramForm.PLAIN
+            form = ProgramForm.KEPT if match[2] else ProgramForm.GZIP if match[1] else ProgramForm.PLAIN
+            return Greeting(form, match.end())
         at = output.find(line, at + 1)
     return None
 
