@@ -19,7 +19,7 @@ from rollout.core.presentation.summary import run_summary
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event, InterruptAsked, Ticked, is_known, request_event
 from rollout.core.run.journal_codec import encode_event
-from rollout.core.run.machine import as_journaled, step
+from rollout.core.run.machine import steps
 from rollout.core.run.state import Order, Phase, RunState, Verb
 from rollout.errors import StateError
 
@@ -112,15 +112,11 @@ class Driver:
         lines: list[str] = []
         commands: list[Command] = []
         told: list[tuple[Event, RunState, RunState]] = []
-        for heard in batch:
-            event = as_journaled(state, heard)
-            if event is None:
-                continue
-            after, asked = step(state, event)
-            if asked or _changed(state, after):
+        for event, before, after, asked in steps(state, batch):
+            if asked or _changed(before, after):
                 lines.append(encode_event(event))
                 commands += asked
-                told.append((event, state, after))
+                told.append((event, before, after))
             state = after
         decided = self._clock.now()
         if lines:

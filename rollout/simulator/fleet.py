@@ -114,11 +114,11 @@ class ModelFleet:
 
     @property
     def api_answers(self) -> bool:
-        return not any(begin <= self.timeline.now < end for begin, end in self.api_away)
+        return not self.api_away or not _is_within(self.api_away, self.timeline.now)
 
     @property
     def engine_answers(self) -> bool:
-        return not any(begin <= self.timeline.now < end for begin, end in self.engine_away)
+        return not self.engine_away or not _is_within(self.engine_away, self.timeline.now)
 
     def carry(self, sender: Sender, ask: Ask, deliver: Callable[[Answered], None]) -> None:
         """Deliver a request to its node, and the answer to the controller if it still listens."""
@@ -127,6 +127,10 @@ class ModelFleet:
             self.timeline.after(API_SECONDS, errand.ask_the_api)
         else:
             errand.set_out()
+
+
+def _is_within(spans: list[tuple[float, float]], now: float) -> bool:
+    return any(begin <= now < end for begin, end in spans)
 
 
 @dataclass

@@ -111,7 +111,7 @@ class ModelNode(ModelMachine):
             if claim is not None:
                 yield from self._lock(LOCK_PATIENCE)
                 self._fence(claim, force=force)
-                if claim == replace(self.token, live=True) and not self.token.live:
+                if not self.token.live and claim == replace(self.token, live=True):
                     raise AgentRefusedError("ended-here", f"run {claim.run} has ended here")
                 self.token = Token(claim.counter, claim.run, live=True)
                 if void and tx not in self.transactions:
@@ -342,15 +342,15 @@ class ModelNode(ModelMachine):
         )
 
     def _report(self, verb: str, tx: str, *, healthy: bool | None = None) -> Report:
-        newest = tuple(receipt for name in reversed(self.transactions) if (receipt := self.receipt(name)))
+        newest = {name: receipt for name in reversed(self.transactions) if (receipt := self.receipt(name))}
         stuck = self.transactions[tx].stuck if tx in self.transactions else ""
         return Report(
             self.name,
             verb,
             Outcome.DONE,
             stuck,
-            receipt=self.receipt(tx),
-            receipts=newest,
+            receipt=newest.get(tx),
+            receipts=tuple(newest.values()),
             token=self.token,
             healthy=healthy,
             voided=tx if tx in self.voided else "",

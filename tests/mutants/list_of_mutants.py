@@ -20,7 +20,7 @@ MUTANTS = (
     Mutant(
         "acts-before-writing",
         "rollout/app/driver.py",
-        "            self._write(state, lines)\n        self._submit(commands)\n",
+        "            self._write(told[-1][2], lines)\n        self._submit(commands)\n",
         "            pass\n        self._submit(commands)\n",
         "a controller that dies leaves changed nodes that no journal records",
         (SEEDS,),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from rollout.core.run.events import (
@@ -59,12 +60,13 @@ GENESIS = "0" * 64
 
 def encode_event(event: Event) -> str:
     """One line of JSON: ``{"event": NAME, …}``."""
-    body = json_text.encode(event)
-    body["event"] = _NAMES[type(event)]
-    return _AS_TEXT(body)
+    kind: Any = type(event)
+    return _writer(kind)(event)
 
 
-_AS_TEXT = json.JSONEncoder(sort_keys=True, check_circular=False).encode  # an event is a tree
+@cache
+def _writer(kind: type[Event]) -> Callable[[Any], str]:
+    return json_text.line_writer(kind, {"event": _NAMES[kind]})
 
 
 def decode_event(text: str) -> Event:

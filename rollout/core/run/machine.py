@@ -1,4 +1,5 @@
-"""The machine: ``step(state, event) -> (state, commands)``. Pure; the driver, resume and the simulator all use it.
+"""The machine: ``step(state, event) -> (state, commands)``, and ``steps`` for events that arrive together. Pure; the driver,
+resume and the simulator all use it.
 
 Theory. The moves of a *node* are in ``transitions``, those of the *run* in ``run_moves``; ``docs/run-machine.md`` has both
 as diagrams. After every event the run advances as far as it can. Nothing here does I/O, and the only time is the time in
@@ -13,7 +14,7 @@ Events that change nothing but ``now`` are not journaled (see ``app.driver``), s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -90,6 +91,21 @@ def _take(builder: StateBuilder, event: Event) -> None:
     advance(builder, ticked=isinstance(event, Ticked))
 
 
+def steps(state: RunState, events: Iterable[Event]) -> Iterator[tuple[Event, RunState, RunState, tuple[Command, ...]]]:
+    """``step`` of each event, one after the other: the event as it must be journaled, the state before and after, commands.
+
+    Answers to closed questions are left out. Many take less time than each alone: only what a step asks for is counted.
+    """
+    builder = StateBuilder(state)
+    for heard in events:
+        if isinstance(heard, Answered) and is_closed(builder.get(heard.node), heard):
+            continue
+        event = _not_before(state, heard)
+        builder = _stepped(builder, event)
+        before, (state, commands) = state, builder.finish()
+        yield event, before, state, commands
+
+
 def as_journaled(state: RunState, event: Event) -> Event | None:
     """The event as it must be journaled, so that a replay gives the same state (law 10).
 
@@ -98,6 +114,11 @@ def as_journaled(state: RunState, event: Event) -> Event | None:
     """
     if isinstance(event, Answered) and is_closed(state.nodes.get(event.node), event):
         return None
+    return _not_before(state, event)
+
+
+def _not_before(state: RunState, event: Event) -> Event:
+    """The event at the time of the last tick, if it was made before that."""
     return replace(event, at=state.now) if event.at < state.now and not isinstance(event, Resumed) else event
 
 
@@ -110,12 +131,18 @@ def replayed(state: RunState, events: Iterable[Event]) -> RunState:
     """The state after these events of a journal. ``IllegalMoveError``: the journal is not that of this run."""
     builder = StateBuilder(state, replays=True)
     for event in events:
-        if isinstance(event, Resumed):
-            builder = StateBuilder(_by_the_clock_of(event, builder.finish()[0]), replays=True)
-        else:
-            builder.next_step(max(event.at, builder.now))
-        _take(builder, event)
+        builder = _stepped(builder, event)
     return builder.finish()[0]
+
+
+def _stepped(builder: StateBuilder, event: Event) -> StateBuilder:
+    """The builder after this event: a new controller's clock may be behind, so it gets one of its own."""
+    if isinstance(event, Resumed):
+        builder = StateBuilder(_by_the_clock_of(event, builder.finish()[0]), replays=builder.replays)
+    else:
+        builder.next_step(max(event.at, builder.now))
+    _take(builder, event)
+    return builder
 
 
 def _by_the_clock_of(event: Event, state: RunState) -> RunState:
@@ -139,7 +166,7 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
 
 
 def _answered(builder: StateBuilder, event: Answered) -> None:
-    record = builder.record(event.node) if event.node in builder.state.nodes else None
+    record = builder.get(event.node)
     if record is None or is_closed(record, event):
         if builder.replays:
             raise IllegalMoveError(f"{event.node} answers {event.verb} number {event.serial}, which is not outstanding")

@@ -95,9 +95,13 @@ def positions_in(nodes: Nodes) -> Iterator[int]:
 
 
 class Records(Mapping[str, NodeRecord]):
-    """See the module. ``clock`` is the time at which nodes count as settling."""
+    """See the module. ``clock`` is the time at which nodes count as settling.
 
-    __slots__ = ("_counts", "_listed", "_records", "_soonest", "clock", "layout")
+    A value that was ``replaced`` knows its changes and the value before it until it is read: of many answers that arrive
+    together, most only change a record, and the changes of all are counted and listed at once.
+    """
+
+    __slots__ = ("_counts", "_listed", "_records", "_since", "_soonest", "clock", "layout")
 
     def __init__(
         self,
@@ -114,6 +118,7 @@ class Records(Mapping[str, NodeRecord]):
         self._counts = counts
         self._listed = listed
         self._soonest = soonest  # no node settles before
+        self._since: tuple[Records, Mapping[str, NodeRecord]] | None = None  # until it is read: what it was made of
 
     @staticmethod
     def of(order: Order, nodes: Mapping[str, NodeRecord], now: float, fewer: FewerNodes = AS_PLANNED) -> Records:
@@ -141,6 +146,21 @@ class Records(Mapping[str, NodeRecord]):
         listed = tuple([_set_of(found, 1 << (len(Count) + each)) for each in NodeList])
         soonest = min((record.busy_until for record in records if record.busy_until > now), default=NEVER)
         return Records(layout, now, Chunks(records), Chunks(counts), listed, soonest)
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what a value does not have until it is read. Two threads may read it: both make the same."""
+        if name not in _MADE_WHEN_READ:
+            raise AttributeError(name)
+        changes: list[Mapping[str, NodeRecord]] = []
+        before: Records = self
+        while (since := before._since) is not None:
+            before = since[0]
+            changes.append(since[1])
+        made = before.counted({name: record for some in reversed(changes) for name, record in some.items()})
+        for each in _MADE_WHEN_READ:
+            setattr(self, each, getattr(made, each))
+        self._since = None
+        return getattr(self, name)
 
     # As a mapping, in the order of the waves.
 
@@ -225,7 +245,13 @@ class Records(Mapping[str, NodeRecord]):
         return self._marked(self._records, settled, now, soonest)
 
     def replaced(self, changes: Mapping[str, NodeRecord]) -> Records:
-        """With these records instead."""
+        """With these records instead: ``changes`` stays as it is."""
+        new: Records = object.__new__(Records)
+        new.layout, new.clock, new._since = self.layout, self.clock, (self, changes)
+        return new
+
+    def counted(self, changes: Mapping[str, NodeRecord]) -> Records:
+        """The same, read at once."""
         changed, soonest = {}, self._soonest
         for name, record in changes.items():
             changed[self.layout.positions[name]] = record
@@ -237,7 +263,7 @@ class Records(Mapping[str, NodeRecord]):
         self, records: Chunks[NodeRecord], changes: Mapping[int, NodeRecord], now: float, soonest: float
     ) -> Records:
         """``changes`` are those of ``records`` that differ, or that ``now`` makes differ."""
-        if len(changes) > _MANY:
+        if len(changes) > _MANY and len(changes) > len(self) // 4:
             return Records.anew(self.layout, dict(zip(self.layout.names, records, strict=True)), now)
         passes, listed = self.layout.order.passes, list(self._listed)
         counts: dict[int, Counters] = {}
@@ -253,9 +279,11 @@ class Records(Mapping[str, NodeRecord]):
         )
 
 
+_MADE_WHEN_READ = ("_records", "_counts", "_listed", "_soonest")
+
 NEVER = float("inf")
 _MANY = 512
-"""From this many changes on, everything is counted from scratch."""
+"""From this many changes on, if they are a quarter of the nodes, everything is counted from scratch."""
 
 
 @cache

@@ -43,9 +43,8 @@ class StateBuilder:
         self._put: dict[str, NodeRecord] = {}  # not in ``_nodes`` yet
         self._touched: set[str] = set()  # in this step
         self._changed = False  # a record was, since ``state``
-        self._asked: list[str] = []  # nodes that were asked, the last one last; some have answered since
-        self._serves_steps = False  # for more than one step
-        self._nodes = Records.of(state.order, state.nodes, state.now, state.fewer)
+        self._asked: dict[int, int] = {}  # of the places that were asked about: how many of their nodes are asked
+        self._first = self._nodes = Records.of(state.order, state.nodes, state.now, state.fewer)
         self.commands: list[Command] = []
 
     @property
@@ -70,55 +69,62 @@ class StateBuilder:
     def record(self, name: str) -> NodeRecord:
         record = self._known.get(name)
         if record is None:
-            record = self._known[name] = self._nodes[name]
+            record = self._known[name] = self._first[name]
         return record
+
+    def get(self, name: str) -> NodeRecord | None:
+        """``None``: the run does not have this node."""
+        known = self._known.get(name)
+        return self.record(name) if known is None and name in self._first else known
 
     def next_step(self, now: float) -> None:
         """Begin the next step. A builder that serves many steps knows the records it has read; ``finish`` freezes those it has changed."""
         self.state = altered(self.state, {"now": now})
-        if self._touched and not self._serves_steps:
-            self._serves_steps = True
-            self._asked = [name for name, record in self.nodes.items() if record.asked is not None]
         self.now = now
         self._began = (self.state.phase, self.state.wave)
         self._touched.clear()
 
     def finish(self) -> tuple[RunState, tuple[Command, ...]]:
-        state = altered(self.state, {"nodes": self.nodes}) if self._changed else self.state
-        return state, tuple(self.commands)
+        """The state and the commands since the last time."""
+        if self._changed:
+            self.state = altered(self.state, {"nodes": self.nodes})
+            self._changed = False
+        commands, self.commands = tuple(self.commands), []
+        return self.state, commands
 
     def set(self, **changes: Any) -> None:
         self.state = altered(self.state, changes)
 
     def put(self, name: str, **changes: Any) -> None:
-        self._known[name] = self._put[name] = altered(self.record(name), changes)
-        self._touched.add(name)
-        self._changed = True
+        before = self.record(name)
+        self._keep(name, before, altered(before, changes))
 
     def keep(self, name: str, record: NodeRecord) -> None:
         """This is the node's record from now on."""
-        if record is not self.record(name):
-            self._known[name] = self._put[name] = record
-            self._touched.add(name)
-            self._changed = True
+        before = self.record(name)
+        if record is not before:
+            self._keep(name, before, record)
 
-    def note_asked(self, name: str) -> None:
-        self._asked.append(name)
+    def _keep(self, name: str, before: NodeRecord, record: NodeRecord) -> None:
+        self._known[name] = self._put[name] = record
+        self._touched.add(name)
+        self._changed = True
+        more = (record.asked is not None) - (before.asked is not None)
+        if more and self._asked:
+            for place in (FLEET, place_of(self.state.order.nodes[name].wave)):
+                if place in self._asked:
+                    self._asked[place] += more
 
     def is_asked(self, wave: int | None = None) -> bool:
-        """Whether a node of the wave, or of the run, is asked. A last one that has not answered shows it without counters.
+        """Whether a node of the wave, or of the run, is asked.
 
-        The counters of all steps between are then made at once.
+        Every step needs to know. So it is counted here: the records that a step has put are counted and listed only when
+        one of their other counters is read.
         """
-        while self._asked:
-            name = self._asked[-1]
-            if self.record(name).asked is None:
-                self._asked.pop()
-            elif wave is None or self.state.order.nodes[name].wave == wave:
-                return True
-            else:
-                break
-        return self.nodes.count(Count.ASKED, FLEET if wave is None else place_of(wave)) > 0
+        place = FLEET if wave is None else place_of(wave)
+        if place not in self._asked:
+            self._asked[place] = self.nodes.count(Count.ASKED, place)
+        return self._asked[place] > 0
 
     def may_have_failed(self) -> bool:
         """Whether more may count against a budget than before this event, or a budget may be smaller. If not, none needs a check."""
@@ -182,15 +188,15 @@ _RESTARTS = frozenset({Verb.APPLY, Verb.REVERT})
 def ask(builder: StateBuilder, name: str, verb: Verb, *, count_pulls: bool = False) -> None:
     """Send a verb to a node; its answer must carry the new serial."""
     record = builder.record(name)
+    changes: dict[str, Any] = {"asked": verb, "serial": record.serial + 1}
     if verb is Verb.APPLY:
-        builder.put(name, touched=True)
+        changes["touched"] = True
+    if verb is Verb.DRAIN:
+        changes |= {"cordoned": True, "uncordons": 0}
+    builder.put(name, **changes)
     if verb in _RESTARTS:
         window = max(64, 2 * int(builder.state.order.limits.pace))
         builder.set(started=(*builder.state.started, builder.now)[-window:])
-    if verb is Verb.DRAIN:
-        builder.put(name, cordoned=True, uncordons=0)
-    builder.put(name, asked=verb, serial=record.serial + 1)
-    builder.note_asked(name)
     if builder.replays:
         return
     order, at = builder.state.order, record.current

@@ -11,6 +11,8 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
+from json.encoder import encode_basestring_ascii
+from math import isfinite
 from typing import Any
 
 from rollout.core.text.terminal import printable
@@ -239,6 +241,58 @@ def _optional(inner: Converter) -> Converter:
         return None if data is None else inner.decode(data, where)
 
     return Converter(write, read)
+
+
+# Values of one dataclass as lines of text, one after the other.
+
+
+def line_writer(kind: Any, also: Mapping[str, str]) -> Callable[[Any], str]:
+    """What writes a value of the dataclass ``kind`` as ``json.dumps(encode(value) | also, sort_keys=True)`` does, in half the time.
+
+    The keys are sorted and written once, and so is a default, which most fields of most values are.
+    """
+    hints = typing.get_type_hints(kind)
+    fields = {name_on_disk(field): field for field in dataclasses.fields(kind)}
+    shown = dict.fromkeys(fields, "%s") | {key: _any(text).replace("%", "%%") for key, text in also.items()}
+    written = [f"{_any(key).replace('%', '%%')}: {shown[key]}" for key in sorted(shown)]
+    template = f"{{{', '.join(written)}}}"
+    parts = tuple(_part(fields[key], converter(hints[fields[key].name])) for key in sorted(fields))
+
+    def write(value: Any) -> str:
+        return template % tuple(
+            [
+                as_default
+                if (part := getattr(value, name)) is default
+                else (text(part) if type(part) is plain else other(part))
+                for name, default, as_default, plain, text, other in parts
+            ]
+        )
+
+    return write
+
+
+_AsText = Callable[[Any], str]
+
+
+def _part(field: dataclasses.Field[Any], entry: Converter) -> tuple[str, Any, str, type | None, _AsText, _AsText]:
+    """Its name, its default and the text of that, what writes a value of the scalar that it is, and what writes any other."""
+
+    def other(part: Any) -> str:
+        data = entry.encode(part)
+        return _TEXTS.get(type(data), _any)(data)
+
+    default = field.default  # ``MISSING`` is no value's part
+    as_default = "" if default is dataclasses.MISSING else other(default)
+    return field.name, default, as_default, entry.plain, _TEXTS.get(entry.plain, _any), other
+
+
+def _float(data: float) -> str:
+    return float.__repr__(data) if isfinite(data) else _any(data)
+
+
+_any = json.JSONEncoder(sort_keys=True, check_circular=False).encode  # a value of ours is a tree
+_TEXTS: Mapping[type | None, _AsText] = {str: encode_basestring_ascii, int: int.__repr__, float: _float}
+"""As ``_any`` writes them, without what it prepares for each value."""
 
 
 _SPACE = " \t\n\r"

@@ -7,12 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from rollout.core.model.playbook import Limits, Share
-from rollout.core.run.events import Answered, Ticked, Trigger
-from rollout.core.run.journal_codec import decode_order, encode_order
-from rollout.core.run.machine import as_journaled, is_closed, opening, replayed, step
+from rollout.core.run.events import Answered, Event, Ticked, Trigger
+from rollout.core.run.journal_codec import decode_event, decode_order, encode_order
+from rollout.core.run.machine import as_journaled, is_closed, opening, replayed, step, steps
+from rollout.core.run.records import Records
 from rollout.core.run.state import Goal, NodeState, RunState, Verb
 from rollout.core.run.state_builder import StateBuilder, judge_wave, open_wave
 from rollout.core.run.transitions import IllegalMoveError
+from tests.core.run.recorded.make import FILE
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before, leave_confirmed
 
@@ -90,3 +92,52 @@ def test_a_replay_has_the_state_after_a_question_to_gates_and_not_the_question(
     question(replays)
     assert len(asks.finish()[1]) == 1
     assert replays.finish() == (asks.finish()[0], ())
+
+
+def recorded() -> tuple[RunState, list[Event]]:
+    """The opening of the recorded run, and its events with answers to closed questions and late ones among them."""
+    first, *texts, _ = FILE.read_text().splitlines()
+    events: list[Event] = []
+    for event in map(decode_event, texts):
+        late = [Answered(event.at - 1.0, "a-1", 10_000, Verb.READ, Trigger.UNTOUCHED)]
+        elsewhere: list[Event] = [Answered(event.at, "z-9", 1, Verb.READ, Trigger.UNTOUCHED), Ticked(event.at - 0.5)]
+        events += [*late, event, *elsewhere]
+    return opening(decode_order(first), 1, 0.0)[0], events
+
+
+@pytest.mark.parametrize("together", [1, 7, 100_000])
+def test_events_that_arrive_together_are_steps_one_after_the_other(together: int) -> None:
+    """Each with its state before and after, its commands, and its time; the counters of each state are those of its records."""
+    state, events = recorded()
+    alone = state
+    for at in range(0, len(events), together):
+        some = list(steps(state, events[at : at + together]))
+        expected = [event for event in events[at : at + together] if not is_stale(event)]
+        assert len(some) == len(expected)
+        for heard, (event, before, after, asked) in zip(expected, some, strict=True):
+            assert event == as_journaled(alone, heard)
+            assert before == alone
+            alone, commands = step(alone, event)
+            assert (after, asked) == (alone, commands)
+            assert not records_of(after).at(after.now).differs(records_of(alone).at(after.now))
+            assert not records_of(after).differs(
+                Records.anew(records_of(after).layout, alone.nodes, records_of(after).clock)
+            )
+            state = after
+
+
+def is_stale(event: Event) -> bool:
+    return isinstance(event, Answered) and (event.serial == 10_000 or event.node == "z-9")
+
+
+def records_of(state: RunState) -> Records:
+    return Records.of(state.order, state.nodes, state.now, state.fewer)
+
+
+def test_of_states_that_are_read_last_to_first_each_has_its_own_counters() -> None:
+    state, events = recorded()
+    every = [after for _, _, after, _ in steps(state, events)]
+    nodes = [dict(after.nodes) for after in reversed(every)]
+    for after in every:
+        state = after
+        assert dict(after.nodes) == nodes.pop()
