@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 from rollout.app.node_worker import APPLY_MARGIN, CLEAN_SECONDS, CONFIRM_SECONDS, READ_SECONDS, REVERT_SECONDS
@@ -104,6 +106,7 @@ class ModelFleet:
     api_away: list[tuple[float, float]] = field(default_factory=list)
     engine_away: list[tuple[float, float]] = field(default_factory=list)  # spans without a worker that reaches nodes
     passed: set[tuple[str, str, int]] = field(default_factory=set)  # run, node, serial: measured, and all gates passed
+    lines: dict[float, deque[tuple[float, Errand]]] = field(default_factory=dict)  # see ``lose_unless_over``
 
     def verdict(self, node: str, *, before: bool = False) -> Verdict:
         now = self.timeline.now
@@ -127,6 +130,19 @@ class ModelFleet:
             self.timeline.after(API_SECONDS, errand.ask_the_api)
         else:
             errand.set_out()
+
+    def lose_unless_over(self, errand: Errand, seconds: float) -> None:
+        """After so many seconds. Errands with as many wait in one line: nearly all are over by then, and none has an event of its own."""
+        line = self.lines.setdefault(seconds, deque())
+        line.append((self.timeline.now + seconds, errand))
+        if len(line) == 1:
+            self.timeline.after(seconds, partial(self._look_along, line))
+
+    def _look_along(self, line: deque[tuple[float, Errand]]) -> None:
+        while line and (line[0][1].over or line[0][0] <= self.timeline.now):
+            line.popleft()[1].lose()
+        if line:
+            self.timeline.at(line[0][0], partial(self._look_along, line))
 
 
 def _is_within(spans: list[tuple[float, float]], now: float) -> bool:
@@ -156,12 +172,12 @@ class Errand:
         if not self.fleet.engine_answers:
             self.timeline.after(ENGINE_SECONDS, lambda: self._end(_without_engine(self.ask)))
         elif self.number in self.link.lost_commands:
-            self.timeline.after(SILENCE_SECONDS, self._lose)
+            self.timeline.after(SILENCE_SECONDS, self.lose)
         elif self.ask.verb is Verb.APPLY and self.link.late_applies:
             self.timeline.after(self.link.late_applies.pop(0), self._arrive_late)
-            self.timeline.after(SILENCE_SECONDS, self._lose)
+            self.timeline.after(SILENCE_SECONDS, self.lose)
         elif self.ask.verb is Verb.APPLY and self.link.loses_apply():
-            self.timeline.after(SILENCE_SECONDS, self._lose)
+            self.timeline.after(SILENCE_SECONDS, self.lose)
         else:
             self._connect(self.timeline.now + CONNECT_SECONDS)
 
@@ -170,7 +186,7 @@ class Errand:
         answer is lost, the API server is not contacted.
         """
         if self.ask.verb is Verb.DRAIN and not self.node.cordoned and self.link.drops(Verb.DRAIN):
-            self.timeline.after(SILENCE_SECONDS, self._lose)
+            self.timeline.after(SILENCE_SECONDS, self.lose)
             return
         if self.ask.verb is Verb.DRAIN:
             trigger = drained(self.fleet, self.sender, self.node, self.ask)
@@ -201,10 +217,10 @@ class Errand:
 
     def _arrive(self) -> None:
         if not self.node.powered:
-            self.timeline.after(SILENCE_SECONDS, self._lose)
+            self.timeline.after(SILENCE_SECONDS, self.lose)
             return
         self.fleet.begun(self.sender, self.ask)
-        self.timeline.after(_DEADLINES[self.ask.verb](self.sender.order), self._lose)
+        self.fleet.lose_unless_over(self, _DEADLINES[self.ask.verb](self.sender.order))
         if self.ask.verb is Verb.APPLY and self._is_refused_or_pulls():
             return
         self.node.begin(self.ask.verb, self._work(), self._answer, self.asked_at)
@@ -260,7 +276,7 @@ class Errand:
             return
         lost = self.number in self.link.lost_answers or self.link.drops(self.ask.verb)
         if report is None or lost or self.link.cut_until(self.timeline.now):
-            self.timeline.after(SILENCE_SECONDS, self._lose)
+            self.timeline.after(SILENCE_SECONDS, self.lose)
         else:
             self.timeline.after(self.link.latency * 0.3, lambda: self._end(report))
 
@@ -282,7 +298,7 @@ class Errand:
         if self._is_heard():
             self._deliver(self._event(report))
 
-    def _lose(self) -> None:
+    def lose(self) -> None:
         """At a deadline, most answers have long been delivered."""
         if not self.over:
             self._end(_lost(self.ask))

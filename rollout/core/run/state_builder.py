@@ -130,8 +130,11 @@ class StateBuilder:
         """Whether more may count against a budget than before this event, or a budget may be smaller. If not, none needs a check."""
         if (self.state.phase, self.state.wave) != self._began:
             return True
-        touched = [self._known[name] for name in self._touched]
-        return any(may_count(record) or record.state is NodeState.GONE for record in touched)
+        for name in self._touched:
+            record = self._known[name]
+            if may_count(record) or record.state is NodeState.GONE:
+                return True
+        return False
 
     def seen_counter(self, counter: int) -> None:
         if counter > self.state.highest:
