@@ -380,8 +380,8 @@ MUTANTS = (
     Mutant(
         "talks-on-after-a-doubt",
         "rollout/adapters/ssh/conversation.py",
-        "        self.usable, first = False, not self._begun\n",
-        "        first = not self._begun\n",
+        "        self.usable, nonce = False, secrets.token_hex(32)\n",
+        "        nonce = secrets.token_hex(32)\n",
         "a connection serves the next request, too, after an answer that was in doubt or late",
         ("tests/adapters/ssh/test_conversations.py::test_after_a_doubt_not_even_a_good_answer_counts",),
     ),
@@ -1091,10 +1091,18 @@ MUTANTS = (
     Mutant(
         "any-listener-is-the-kubelet",
         "rollout/agent/processes.sh",
-        "      *) foreign=1 ;;\n    esac\n  done\n  unset IFS\n  # a request",
-        """      *) exact=${2%:*} ;;\n    esac\n  done\n  unset IFS\n  # a request""",
+        "        *) foreign=1 ;;\n",
+        "        *) exact=${4%:*} ;;\n",
         "a user of a node decides that its kubelet is healthy",
         ("tests/agent/test_health_port.py::test_a_user_who_listens_before_the_kubelet_does_is_not_the_kubelet",),
+    ),
+    Mutant(
+        "a-log-begins-when-systemd-says-so",
+        "rollout/agent/health.sh",
+        'processes_count_lenient "$u_id" "$pid" "$u_since"',
+        'processes_count_lenient "$u_id" "$pid" "$h_started"',
+        "a busy machine's healthy kubelet is reverted, because it logs before systemd notes its start",
+        ("tests/agent/test_logs.py::test_a_kubelet_that_logged_before_systemd_noted_its_start_keeps_its_change",),
     ),
     Mutant(
         "another-process-is-the-kubelet",

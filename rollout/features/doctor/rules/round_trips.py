@@ -18,7 +18,7 @@ COSTS_UP_TO, PAYS_FROM = 0.05, 0.2
 """Seconds of a round trip up to which an apply with a worker took longer than without one, and from which it took less time.
 
 Measured by ``make bench-regions`` on 12 real nodes (the last table is in ``benchmarks/regions.md``). Of four runs of 3 rounds, it took longer in 26 of 36
-rounds up to 50 ms (7 % in the median), and less time in 9 of 9 rounds at 200 ms (8 %). From 75 to 150 ms it was longer in about half of them.
+rounds up to 50 ms (6 % in the median), and less time in 9 of 9 rounds at 200 ms (8 %). From 75 to 150 ms it was longer in about half of them.
 """
 FEWEST = 3
 """Nodes of a zone that must have answered before their median says something of the zone."""
