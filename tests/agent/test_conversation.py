@@ -25,6 +25,7 @@ from tests.controllers import until
 
 pytestmark = [pytest.mark.process, pytest.mark.telling]
 
+NONCE = "0" * 64
 TOKEN = {"tx": "t1", "run": "run-1", "counter": 1, "sudo": False, "deadline": 60.0}
 
 
@@ -249,7 +250,7 @@ def test_a_node_that_has_kept_the_program_answers_the_frame_of_the_command_line_
         """Its output; no input follows the command line."""
         claim = agent_call.status(PROGRAM, tx="t1", claim=Claim(2, "run-2", force=True), sudo=False, deadline=60)
         assert claim.request is not None
-        line = conversation.with_frame(conversation.boot(PROGRAM), claim.request, "n1")
+        line = conversation.with_frame(conversation.boot(PROGRAM), claim.request, NONCE)
         words = [str(node.bin / "sh"), "-c", f"exec {line}"]
         return subprocess.run(
             words, input=b"", env=node.env(), capture_output=True, check=False, timeout=PATIENCE
@@ -263,7 +264,7 @@ def test_a_node_that_has_kept_the_program_answers_the_frame_of_the_command_line_
     output = asked()
     greeting = conversation.greeted(output, PROGRAM)
     assert greeting is not None
-    answer = conversation.answer(output[greeting.end :], "n1")
+    answer = conversation.answer(output[greeting.end :], NONCE)
     assert answer is not None
     found = parse_report("n1", "status", RemoteAnswer(answer.status, answer.output, b"", started=True), 0.0)
     assert (found.outcome, answer.rest) == (Outcome.DONE, b"")
