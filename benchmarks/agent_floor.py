@@ -45,8 +45,8 @@ def revert(address: str, key: paramiko.PKey, asked: tuple[RemoteCommand, ...]) -
         transport.auth_publickey("root", key)
         channel = transport.open_session()
         channel.exec_command(asked[0].line)
-        form = _until(channel, partial(conversation.greeted, program=agent_program()))
-        channel.sendall(conversation.opening(agent_program(), form))
+        greeting = _until(channel, partial(conversation.greeted, program=agent_program()))
+        channel.sendall(conversation.opening(agent_program(), greeting.form))
         for command in asked:
             nonce = secrets.token_hex(32)
             if command.request is not None:

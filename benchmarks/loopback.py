@@ -1,7 +1,10 @@
 """One real sshd on this machine that answers on all addresses of 127.16.0.0/12; each address is a node.
 
-Only root can start it: it has a ``passwd`` of its own, in a namespace of mounts. The login is root's, with a key of its own
+Only root can start it: it has an ``/etc`` of its own, in a namespace of mounts. The login is root's, with a key of its own
 and a plain login shell: the files that this machine's root has for its shell would be run in every session.
+
+The folder is mounted, not the file ``passwd``: a program that adds a user renames a new one over it, which takes a mount on the file
+away. The next session would then be root's on this machine, and not on a node.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PORT = 2322
-_BEGIN = 'mount --bind "$0/passwd" /etc/passwd && exec /usr/sbin/sshd -D -r -f "$0/sshd_config"'
+_BEGIN = 'mount --bind "$0/etc" /etc && exec /usr/sbin/sshd -D -r -f "$0/sshd_config"'
 
 
 def address(number: int) -> str:
@@ -37,7 +40,8 @@ def loopback_sshd(folder: Path, shell: str = "/bin/sh") -> Iterator[Path]:
         f"PermitRootLogin yes\nUsePAM no\nMaxStartups 5000\nUseDNS no\nPidFile none\n"
         "Subsystem sftp internal-sftp\n"
     )
-    (folder / "passwd").write_text(_passwd(shell))
+    subprocess.run(["cp", "-a", "/etc", folder / "etc"], check=True)
+    (folder / "etc/passwd").write_text(_passwd(shell))
     key = " ".join((folder / "host.pub").read_text().split()[:2])
     (folder / "known").write_text(f"[127.*]:{PORT} {key}\n")
     config = folder / "config"
