@@ -18,28 +18,28 @@ conversation_serve() { # [FRAME]: this frame, then those of standard input, unti
 }
 
 conversation_frames() { # FRAME or nothing; into `t_status`: the status of the last verb
-  local t_shell nonce size t_order t_first="$1"
+  local t_shell t_nonce t_size t_order t_first="$1"
   t_status=0
   read -r t_shell _ </proc/self/stat
   born "$t_shell" && t_born=$p_born
-  while conversation_next && is_name "$nonce" && is_number "$size"; do
-    conversation_take "$size" || { say "refused torn-program the request arrived incomplete" && tell && t_status=1 && return; }
-    spoken="begin $nonce$NL"
+  while conversation_next && is_name "$t_nonce" && is_number "$t_size"; do
+    conversation_take "$t_size" || { say "refused torn-program the request arrived incomplete" && tell && t_status=1 && return; }
+    spoken="begin $t_nonce$NL"
     conversation_own </dev/null 3>&-
     # shellcheck disable=SC2086 # split into words
     [ -z "$t_order" ] || (main $t_order) </dev/null 3>&- # no child of a verb may hold the end of the conversation up
     t_status=$? spoken=''
-    printf 'over %s %s\n' "$nonce" "$t_status"
+    printf 'over %s %s\n' "$t_nonce" "$t_status"
     [ "$t_status" -eq 0 ] || conversation_log "${t_order%% *}: ended with status $t_status"
   done
 }
 
-conversation_next() { # into `nonce`, `size` and `t_order`: the frame of the command line, which has no payload, then those of standard input
+conversation_next() { # into `t_nonce`, `t_size` and `t_order`: the frame of the command line, which has no payload, then those of standard input
   if [ -z "$t_first" ]; then
-    IFS=' ' read -r nonce size t_order
+    IFS=' ' read -r t_nonce t_size t_order
     return
   fi
-  nonce=${t_first%% *} size=0 t_order=${t_first#* 0 } t_first=''
+  t_nonce=${t_first%% *} t_size=0 t_order=${t_first#* 0 } t_first=''
 }
 
 conversation_own() { # before the first verb that writes: only root could change what is checked here, so one look serves the conversation

@@ -43,6 +43,8 @@ UNREACHED = {
     "features.export.rules.settings:": "takes plans of ours",
     "features.export.words:exported_lines": "texts that this module has made, cut into lines",
     "core.plans.wanted_fields:wanted_fields": "takes a change of a plan; the bytes of its files are read by `_document`, which is called alone",
+    "kubelet.effects.needs:_at": "a path of ours in a configuration that was read; `number` reads what is there, and is called alone",
+    "kubelet.effects.needs:_signals": "names of disks of ours, and numbers of a snapshot that was read",
     "app.config_maps:with_config_map": "names of settings that a playbook has accepted; texts of ConfigMaps are read by `kubelet.kubeadm`",
     "features.doctor.rules.fixes:fix": "references of ours, and names of nodes that were accepted as names",
     "features.init.rules.guesses:_reachable": "addresses that `ansible` and `api-nodes` have read, compared only",

@@ -42,7 +42,8 @@ class _Output(BufferedPipe):  # type: ignore[type-arg]  # the stubs make it gene
     def feed(self, data: bytes) -> None:
         super().feed(data)
         seen = self._tail + data
-        self._tail = seen[-MARK:]  # a mark may come in two parts, the first of them before it is waited for
+        # a mark may come in two parts, the first of them before it is waited for
+        self._tail = seen[1 - len(self.mark) :] if self.mark else seen[-MARK:]
         self._unseen += len(data)
         if self.mark in seen or self._unseen > CHUNK:
             self._unseen = 0

@@ -13,7 +13,9 @@ from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.presentation.pages.markup import with_texts
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
+from rollout.core.run.machine import opening
 from rollout.core.run.order import apply_order
+from rollout.core.run.state_codec import decode_state, encode_state
 from rollout.core.text import documents
 from tests.core.run.test_journal_codec import EVENTS
 from tests.hostile.property import CANARY, Target
@@ -79,6 +81,14 @@ def _read_order(data: bytes) -> tuple[str, ...]:
     return ()
 
 
+def _read_end(data: bytes) -> tuple[str, ...]:
+    try:
+        encode_state(decode_state(data.decode("utf-8", "replace"), make_order({"a": 3})))
+    except ValueError:  # its only reader replays the journal then
+        return ()
+    return ()
+
+
 def _read_page(data: bytes) -> tuple[str, ...]:
     """Texts of nodes and of people are in it, escaped. What stands between two tags is changed, and nothing else."""
     page = data.decode("utf-8", "replace")
@@ -95,5 +105,6 @@ TARGETS = (
     Target("sealed-plan", _read_sealed_plan, lambda: (_plan(),), examples=60),
     Target("snapshot", _read_snapshot, lambda: (_snapshot(),), examples=60),
     Target("journal-event", _read_event, lambda: tuple(encode_event(event).encode() for event in EVENTS)),
+    Target("journal-end", _read_end, lambda: (encode_state(opening(make_order({"a": 3}), 1, 100.0)[0]).encode(),)),
     Target("journal-order", _read_order, lambda: (encode_order(make_order({"a": 3})).encode(),)),
 )
