@@ -181,7 +181,7 @@ class LabMachine:
         if name not in DAEMONS:
             self.host.kill(name)
         self._vanish(service, now)
-        service.stop()
+        service.stop(now)
         if self.transient(name):
             self._forget(name)
 

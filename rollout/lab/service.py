@@ -36,6 +36,7 @@ class LabService:
     child: int = 0  # the kubelet, where its unit's main process is another program
     restarts: int = 0
     started: float = 0.0
+    ended: float = 0.0  # when it last became inactive or failed
     ends: float | None = None
     wakes: float | None = None
     status: int = 0
@@ -73,11 +74,11 @@ class LabService:
         ):
             self.phase, self.wakes = UnitPhase.WAITING, now + self.restart_after
         else:
-            self.phase, self.flush = (UnitPhase.FAILED if status else UnitPhase.STOPPED), True
+            self.phase, self.flush, self.ended = (UnitPhase.FAILED if status else UnitPhase.STOPPED), True, now
 
-    def stop(self) -> None:
+    def stop(self, now: float) -> None:
         """Stopped on purpose. In ``auto-restart`` the counter is kept, as in systemd."""
         if self.phase is not UnitPhase.WAITING:
             self.flush = True
-        self.phase, self.pid, self.ends, self.wakes = UnitPhase.STOPPED, 0, None, None
+        self.phase, self.pid, self.ends, self.wakes, self.ended = UnitPhase.STOPPED, 0, None, None, now
         self.result, self.status = "success", 0

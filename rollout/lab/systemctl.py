@@ -38,6 +38,7 @@ def of(machine: LabMachine, name: str, ahead: float = 0.0) -> dict[str, str]:
             "UnitFileState": "transient",
             "NeedDaemonReload": "no",
             "Transient": "yes",
+            "InactiveEnterTimestampMonotonic": "0",
             "InvocationID": timer.invocation,
         }
     if name in _TARGETS:
@@ -146,6 +147,7 @@ def _common(machine: LabMachine, service: LabService) -> dict[str, str]:
         "DropInPaths": " ".join(unit.drop_ins),
         "UnitFileState": units.enablement(machine.tree, unit),
         "StateChangeTimestampMonotonic": str(round(service.started * 1e6)),
+        "InactiveEnterTimestampMonotonic": str(round(service.ended * 1e6)),
         "NeedDaemonReload": "yes" if not machine.transient(unit.name) and units.changed(machine.tree, unit) else "no",
         "Transient": "yes" if machine.transient(unit.name) else "no",
         "Job": "0",

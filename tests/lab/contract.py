@@ -447,7 +447,7 @@ _MOMENTS = frozenset(
 
 _ANY = {
     "LoadState": "loaded", "NeedDaemonReload": "no", "Requisite": "", "BindsTo": "", "PartOf": "", "StopPropagatedFrom": "",
-    "Conflicts": "shutdown.target", "Wants": "",
+    "Conflicts": "shutdown.target", "Wants": "", "InactiveEnterTimestampMonotonic": "0",
 }  # fmt: skip
 _UNBOUNDED = dict.fromkeys(
     (
