@@ -92,7 +92,8 @@ measure_show_unit() { # WORD: the lines of `u_block`, the unit named `served`; i
     say "$1 $served ${line%%=*} $value"
   done
   unset IFS
-  is_number "$m_this_since" && is_number "$m_this_started" && [ "$m_this_since" -le "$m_this_started" ] || m_this_since=$m_this_started
+  processes_date_log "$m_this_since" "$m_this_started"
+  m_this_since=$u_since
   [ "$m_this_pid" != 0 ] && is_number "$m_this_started" || return 0
   m_begun="$m_begun $served:$m_this_started" m_dates="$m_dates${dated:-@0}$NL"
 }

@@ -110,8 +110,13 @@ processes_look() { # UNIT: its properties into u_…
   processes_look_up "$1"
 }
 
-processes_look_up() { # UNIT: as look, in the last answer. `u_since`: of a process with this number, only what it logged later counts. systemd notes the start of
-  # a process when it is scheduled again itself: on a busy machine the process has logged by then. When the unit ended before comes first
+processes_date_log() { # ENDED STARTED, of a unit: into `u_since`, from when on lines under the number of its process are of this process. On a busy machine
+  # systemd notes a start after the process has logged: it notes it when it is scheduled again itself. It has noted before when the unit ended
+  u_since=$2
+  ! { is_number "$1" && is_number "$2" && [ "$1" -le "$2" ]; } || u_since=$1
+}
+
+processes_look_up() { # UNIT: as look, in the last answer
   local line value
   u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_since='' u_pause=100ms u_reload=no u_file='' u_group='' u_id=$1
   processes_find_block "$1" || return 1
@@ -134,7 +139,7 @@ processes_look_up() { # UNIT: as look, in the last answer. `u_since`: of a proce
     esac
   done
   unset IFS
-  is_number "$u_since" && is_number "$u_started" && [ "$u_since" -le "$u_started" ] || u_since=$u_started
+  processes_date_log "$u_since" "$u_started"
   [ -n "$u_active" ]
 }
 

@@ -86,7 +86,7 @@ def _rehearse(path: Path, said: tuple[str, ...], at: str, output: str) -> int:
     zones = SystemZones()
     start = _seconds(at) if at else zones.wall_seconds()
     rehearsal = PlanRehearsal(plan, faults_of(said, _names(plan)), start=start, zones=zones, times=start_times)
-    gc.disable()  # a rehearsal makes values that stay, and hardly a cycle: to look for cycles takes 5 % of its CPU
+    gc.disable()  # a rehearsal makes values that stay, and hardly a cycle to look for
     try:
         found = rehearsal.run()
         if output == "json":
