@@ -74,7 +74,7 @@ measure_unit() { # the units, healthz, lenient, and for a plan the pulls
 }
 
 measure_show_unit() { # WORD: the lines of `u_block`, the unit named `served`; its files are added to `m_unit_files`
-  local dated line value
+  local dated line value began
   m_this_pid=0 m_this_started='' m_this_since='' dated=''
   IFS=$NL
   for line in $u_block; do
@@ -95,7 +95,10 @@ measure_show_unit() { # WORD: the lines of `u_block`, the unit named `served`; i
   processes_date_log "$m_this_since" "$m_this_started"
   m_this_since=$u_since
   [ "$m_this_pid" != 0 ] && is_number "$m_this_started" || return 0
-  m_begun="$m_begun $served:$m_this_started" m_dates="$m_dates${dated:-@0}$NL"
+  # on a busy machine systemd notes a start late, and the process has read its files by then: the kernel has noted it in time
+  began=$m_this_started
+  ! restarts_started_at "$m_this_pid" || [ $((h_started_at * 1000)) -ge "$began" ] || began=$((h_started_at * 1000))
+  m_begun="$m_begun $served:$began" m_dates="$m_dates${dated:-@0}$NL"
 }
 
 measure_show_process() { # PID WORDS: its command line

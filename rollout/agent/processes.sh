@@ -205,18 +205,18 @@ processes_directly() { # COMMAND…: without a proxy; in a subshell, since a com
   "$@"
 }
 
-processes_probe() { # PORT PID: `h_health` is ok, timeout, status NNN or what `processes_find_listener` found; empty when no program here can send the request
+processes_probe() { # PORT PID: `h_health` is ok, timeout, refused, no-answer, status NNN or what `processes_find_listener` found; empty when no program here can send the request
   local url answer
   processes_find_listener "$1" "$2" || return 0
   # bash, which opens the connection itself: a third of the cost of curl. Not every bash can, and Alpine and busybox have none: then
-  # curl or wget. A refused connection looks the same, so they may ask once more
+  # curl or wget. Without an answer it may be such a bash, so they ask once more
   url=http://$h_host:$1/healthz h_health='' answer=''
   case $h_host in *:*) url="http://[$h_host]:$1/healthz" ;; esac
   if command -v bash >/dev/null; then
     # shellcheck disable=SC2016 # expanded by that bash
-    answer=$(lastly 3 bash -pc 'exec 3<>"/dev/tcp/$1/$2" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$h_host" "$1" 2>/dev/null)
+    answer=$(lastly 3 bash -pc 'exec 3<>"/dev/tcp/$1/$2" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$h_host" "$1" 2>&1)
     processes_weigh "$?" "$answer"
-    case $h_health in '' | refused) ;; *) return ;; esac
+    [ "$h_health" = no-answer ] || return 0
   fi
   if command -v curl >/dev/null; then
     share 3
@@ -229,14 +229,15 @@ processes_probe() { # PORT PID: `h_health` is ok, timeout, status NNN or what `p
   processes_weigh "$?" "$answer"
 }
 
-processes_weigh() { # STATUS ANSWER of the program that asked: into `h_health`
+processes_weigh() { # STATUS ANSWER of the program that asked: into `h_health`. What is none of these shows only that there was no answer
   local answer
-  h_health=refused
+  h_health=no-answer
   case $1,$2 in
     124,* | 137,* | 143,* | 28,*) h_health=timeout ;;
     *HTTP/1.[01]\ [0-9][0-9][0-9]*) answer=${2#*HTTP/1.[01] } h_health="status ${answer%"${answer#???}"}" ;;
     0,ok | 0,*"$NL"200) h_health=ok ;;
     0,*"$NL"[0-9][0-9][0-9]) h_health="status ${2##*"$NL"}" ;;
+    7,* | *": Connection refused"*) h_health=refused ;; # curl; bash, or wget
   esac
   [ "$h_health" != "status 200" ] || h_health=ok
 }

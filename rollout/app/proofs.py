@@ -27,7 +27,7 @@ NO_PLAN: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
 _UNTOUCHED = frozenset({NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED})
 
-_NOT_THERE = frozenset({"refused", "timeout"})
+_NOT_THERE = frozenset({"refused", "timeout", "no-answer"})
 
 
 def prove(

@@ -84,6 +84,24 @@ def test_another_port_or_a_connection_is_no_listener(node: Node) -> None:
     assert healthz(node) == "refused"
 
 
+@pytest.mark.parametrize(
+    ("bash", "curl", "said"),
+    [
+        ("echo bash: connect: Connection refused >&2; exit 1", "exit 52", "refused"),
+        ("echo bash: /dev/tcp/127.0.0.1/10248: No such file or directory >&2; exit 1", "exit 7", "refused"),
+        ("exit 1", "exit 52", "no-answer"),  # it took the connection and closed it
+        ("exit 1", "exit 127", "no-answer"),
+        ("exit 1", "printf 'ok\\n200'", "ok"),
+        ("printf 'not HTTP'", "exit 1", "no-answer"),
+    ],
+)
+def test_only_a_refused_connection_is_refused(node: Node, bash: str, curl: str, said: str) -> None:
+    """A request that fails in another way shows nothing of the port but that no answer came."""
+    for tool, does in (("bash", bash), ("curl", curl)):
+        (node.bin / tool).write_text(f"#!/bin/sh\n{does}\n")
+    assert healthz(node) == said
+
+
 @pytest.mark.parametrize("missing", ["/proc/net/tcp", "/proc/100/fd/3"])
 def test_what_the_node_does_not_show_is_not_observed(node: Node, missing: str) -> None:
     node.at(missing).unlink()
@@ -118,7 +136,7 @@ print("listens", flush=True)
 while True:
     client, _ = server.accept()
     client.recv(1000)
-    client.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\nok")
+    if sys.argv[1] != "mute": client.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\nok")
     client.close()
 """
 
@@ -173,3 +191,19 @@ def test_a_user_who_listens_before_the_kubelet_does_is_not_the_kubelet(tmp_path:
         assert healthz(node, port) == "ok"
         assert node.apply(order("t2", healthz_port=port)).healthy
         assert node.files() == NEW
+
+
+@pytest.mark.parametrize("asked_by", ["bash", "curl"])
+def test_a_kubelet_that_closes_the_connection_has_not_answered(tmp_path: Path, asked_by: str, port: int) -> None:
+    node = Node.make(tmp_path, "dash")
+    for tool in ("bash", "curl"):
+        (node.bin / tool).unlink()
+    (node.bin / asked_by).symlink_to(f"/usr/bin/{asked_by}")
+    node.at("/proc/net/tcp").unlink()
+    node.at("/proc/net/tcp").symlink_to("/proc/net/tcp")
+    node.at("/proc/100/fd/3").unlink()
+    node.at("/proc/100/fd").rmdir()
+    with process("mute", port) as kubelet:
+        node.at("/proc/100/fd").symlink_to(f"/proc/{kubelet.pid}/fd")
+        listen(kubelet)
+        assert healthz(node, port) == "no-answer"

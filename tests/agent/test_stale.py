@@ -74,6 +74,19 @@ def test_a_busy_node_does_not_make_a_file_stale(node: Node) -> None:
     assert kubelet.stale() == {}
 
 
+def test_a_file_that_changed_before_systemd_noted_the_start_is_stale(kubelet: Times) -> None:
+    """On a busy machine systemd notes a start up to half a second late: the process may have read the file before it changed. The kernel notes it in time."""
+    node = kubelet.node
+    with node.on_real_time():
+        ticks = round((node.now() - (time.time() - kubelet.began)) * 100)
+    node.write("/proc/100/stat", f"100 (kubelet) S 1 {'0 ' * 17}{ticks} 0 0\n".encode())
+    with node.at(CONFIG).open("ab") as file:
+        file.write(b"# by hand\n")
+    changed = time.time()
+    until(lambda: time.time() > changed + STEP, 60, "time passes")
+    assert Times(node, time.time()).stale() == {CONFIG: ("kubelet.service", True)}
+
+
 def test_a_time_of_files_that_is_some_ticks_old_does_not_make_a_file_stale(node: Node) -> None:
     """The kernel dates files by its last tick, which a virtual processor may have missed."""
     node.write(CONFIG, b"written right before the start\n")

@@ -1105,6 +1105,22 @@ MUTANTS = (
         ("tests/agent/test_logs.py::test_a_kubelet_that_logged_before_systemd_noted_its_start_keeps_its_change",),
     ),
     Mutant(
+        "a-process-starts-when-systemd-says-so",
+        "rollout/agent/measure.sh",
+        '  ! restarts_started_at "$m_this_pid" || [ $((h_started_at * 1000)) -ge "$began" ] || began=$((h_started_at * 1000))',
+        "  :",
+        "a file that changed after its process read it counts as read, because systemd noted the start late",
+        ("tests/agent/test_stale.py::test_a_file_that_changed_before_systemd_noted_the_start_is_stale",),
+    ),
+    Mutant(
+        "every-failed-probe-was-refused",
+        "rollout/agent/processes.sh",
+        "  h_health=no-answer",
+        "  h_health=refused",
+        "a kubelet that takes connections and answers nothing is reported as one that listens nowhere",
+        ("tests/agent/test_health_port.py::test_only_a_refused_connection_is_refused",),
+    ),
+    Mutant(
         "another-process-is-the-kubelet",
         "rollout/agent/health.sh",
         "    health_stay_up || { health_lives && health_come_up",

@@ -360,6 +360,8 @@ def message_of(report: Report, trigger: Trigger) -> str:
     if _is_not_durable(report, trigger):
         return "it is not known that the disk has what was written, so the node reverted the change"
     cause = _cause_of(report)
+    if trigger is Trigger.REVERTED_BY_GUARD and cause == "boot":
+        return "the node booted before its confirm came, and reverted the change at its start"
     if trigger is not Trigger.REVERTED_BY_GUARD or cause in _REVERTED_BY:
         return ""
     return f"the node reverted the change, for a cause that this version does not know: {cause or 'none'}"

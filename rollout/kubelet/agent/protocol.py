@@ -177,7 +177,7 @@ ANSWERS: Final[Mapping[str, Line]] = MappingProxyType(
         ),
         "healthz": Line(
             (("", TEXT),),
-            "`ok`, `off`, `refused`, `timeout`, `status NNN`, `not-its-own`, `not-observed`; no line: no program for the request",
+            "`ok`, `off`, `refused`, `timeout`, `no-answer`, `status NNN`, `not-its-own`, `not-observed`; no line: no program for the request",
         ),
         "lenient": Line(
             (("", COUNT),),

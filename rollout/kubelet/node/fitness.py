@@ -70,7 +70,7 @@ OLDEST_SYSTEMD = 236
 """The first version with ``systemd-run --collect`` (NEWS of systemd 236)."""
 
 _DEFAULT_STOP = 90.0
-_NOT_HEALTHY = re.compile(r"refused|timeout|status .*")
+_NOT_HEALTHY = re.compile(r"refused|timeout|no-answer|status .*")
 
 Refusal = tuple[str, str]
 

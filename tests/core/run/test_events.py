@@ -56,6 +56,8 @@ def test_every_failure_has_a_stable_reference() -> None:
 def test_a_cause_that_this_version_does_not_know_is_not_reported_as_one_that_it_knows() -> None:
     by_guard = report(receipt=receipt(R.REVERTED, "guard"))
     assert message_of(by_guard, trigger_of(by_guard)) == "", "the run machine has the text"
+    by_boot = report(receipt=receipt(R.REVERTED, "boot"))
+    assert message_of(by_boot, trigger_of(by_boot)).startswith("the node booted before its confirm came")
     newer = report(receipt=receipt(R.REVERTED, "low-battery"))
     said = "the node reverted the change, for a cause that this version does not know: low-battery"
     assert message_of(newer, trigger_of(newer)) == said
