@@ -12,7 +12,7 @@ from tests.agent.instrument import instrumented, moments
 from tests.agent.node import CONFIG, NEW, OLD, PROGRAM, Node, order
 from tests.sampling import sample
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(24)]
+pytestmark = pytest.mark.process
 
 TIMER, GUARD, WATCH = "rollout-guard-t1.timer", "rollout-guard-t1.service", "rollout-watch-t1.service"
 BOOT = "rollout-guard-boot.service"

@@ -11,7 +11,7 @@ from rollout.core.model.report import Outcome
 from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import CONFIG, DROPIN, FLAGS, NEW, OLD, Node
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(17)]
+pytestmark = pytest.mark.process
 
 STATE = "/var/lib/rollout"
 SYSTEM = "/etc/systemd/system"

@@ -18,7 +18,7 @@ from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, Node, killed, order
 from tests.controllers import until
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(40)]
+pytestmark = pytest.mark.process
 
 
 def lose(node: Node, pattern: str) -> None:

@@ -12,7 +12,7 @@ from rollout.kubelet.agent import agent_call
 from tests.agent.node import CONFIG, NEW, OLD, Node, order
 from tests.agent.recorded.trees import COMMITS, STATES, node_as_left
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(32)]
+pytestmark = pytest.mark.process
 
 OF_EVERY_AGENT = pytest.mark.parametrize("commit", COMMITS)
 

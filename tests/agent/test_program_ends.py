@@ -21,7 +21,7 @@ from rollout.kubelet.agent.agent_call import ApplyOrder
 from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, SHELLS, Node, order
 from tests.sampling import sample
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(24)]
+pytestmark = pytest.mark.process
 
 ENDS = {
     "killed": "kill -9 $$",

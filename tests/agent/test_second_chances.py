@@ -17,7 +17,7 @@ from rollout.core.run.events import Trigger, trigger_of
 from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, Node, order
 from tests.controllers import until
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(20)]
+pytestmark = pytest.mark.process
 
 TIMER = "/run/standin/rollout-guard-t1.timer"
 ASKED = ("daemon-reload", "restart", "--no-block restart")

@@ -20,7 +20,7 @@ from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, PATIENCE, Node, order
 from tests.controllers import until
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(56)]
+pytestmark = pytest.mark.process
 
 BOOT_UNIT = "/etc/systemd/system/rollout-guard-boot.service"
 

@@ -14,7 +14,7 @@ from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, apply, begun, few, nothing_left, policy, said, token, transactions, where
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(1)]
 
 __all__ = ["few"]
 

@@ -28,7 +28,7 @@ from tests.story.conftest import Site
 from tests.story.silent import silent
 from tests.story.test_faults import FEW, apply, begun, few, nothing_left, said, token, where
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(1)]
 
 __all__ = ["few"]
 

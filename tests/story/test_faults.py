@@ -21,7 +21,7 @@ from tests.sampling import sample
 from tests.story.conftest import Site, served
 from tests.story.silent import silent
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(1)]
 
 OURS = {"lock", "holder", "token", "touched", "tx", "voided"}
 """What may remain on a node, in /var/lib/rollout."""

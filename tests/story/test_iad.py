@@ -15,7 +15,7 @@ from tests.documents import printed
 from tests.places import ROOT
 from tests.story.conftest import Site, in_memory, lab_up
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(1)]
 
 WORKERS = "iad-work-[001-010,031-033,189]"
 DEVICES = [f"iad-gpu-{at:02d}" for at in range(1, 7)]

@@ -16,7 +16,7 @@ from tests.sampling import sample
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, apply, few, nothing_left, plan, policy, where
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(1)]
 
 __all__ = ["few"]  # the fixture
 

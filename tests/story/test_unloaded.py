@@ -9,7 +9,7 @@ import pytest
 from tests.controllers import Done
 from tests.story.conftest import Site
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(1)]
 
 NODES = "small-[001-003]"
 NAMES = ("small-001", "small-002", "small-003")

@@ -16,7 +16,7 @@ from tests.adapters.ssh.sshd import TRUE, Sshd, make_key, public, target
 from tests.adapters.ssh.test_identities import add, locked
 from tests.adapters.ssh.test_troubles import refused
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(17)]
+pytestmark = pytest.mark.process
 
 ME = getpass.getuser()
 Past = ("-V", "20200101:20210101")
