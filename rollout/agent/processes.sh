@@ -237,7 +237,7 @@ processes_weigh() { # STATUS ANSWER of the program that asked: into `h_health`. 
     *HTTP/1.[01]\ [0-9][0-9][0-9]*) answer=${2#*HTTP/1.[01] } h_health="status ${answer%"${answer#???}"}" ;;
     0,ok | 0,*"$NL"200) h_health=ok ;;
     0,*"$NL"[0-9][0-9][0-9]) h_health="status ${2##*"$NL"}" ;;
-    7,* | *": Connection refused"*) h_health=refused ;; # curl; bash, or wget
+    7,* | [14],*": Connection refused"*) h_health=refused ;; # curl; bash, or wget. With status 0 the text is the listener's
   esac
   [ "$h_health" != "status 200" ] || h_health=ok
 }

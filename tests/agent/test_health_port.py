@@ -93,6 +93,7 @@ def test_another_port_or_a_connection_is_no_listener(node: Node) -> None:
         ("exit 1", "exit 127", "no-answer"),
         ("exit 1", "printf 'ok\\n200'", "ok"),
         ("printf 'not HTTP'", "exit 1", "no-answer"),
+        ("echo 'db: Connection refused'", "exit 1", "no-answer"),  # the listener itself said so
     ],
 )
 def test_only_a_refused_connection_is_refused(node: Node, bash: str, curl: str, said: str) -> None:
@@ -160,6 +161,18 @@ def listen(child: subprocess.Popen[str]) -> None:
     assert child.stdout.readline() == "listens\n"
 
 
+def on_real_sockets(folder: Path, shell: str) -> Node:
+    """A node with the real programs and the real table of this machine's sockets. What its kubelet holds open is still to be given."""
+    node = Node.make(folder, shell)
+    for tool in ("bash", "curl"):
+        (node.bin / tool).unlink()
+    node.at("/proc/net/tcp").unlink()
+    node.at("/proc/net/tcp").symlink_to("/proc/net/tcp")
+    node.at("/proc/100/fd/3").unlink()
+    node.at("/proc/100/fd").rmdir()
+    return node
+
+
 @pytest.fixture
 def port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -169,13 +182,7 @@ def port() -> int:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_user_who_listens_before_the_kubelet_does_is_not_the_kubelet(tmp_path: Path, shell: str, port: int) -> None:
     """Real sockets in the real table of this machine; the kubelet is a process of this test."""
-    node = Node.make(tmp_path, shell)
-    for tool in ("bash", "curl"):
-        (node.bin / tool).unlink()
-    node.at("/proc/net/tcp").unlink()
-    node.at("/proc/net/tcp").symlink_to("/proc/net/tcp")
-    node.at("/proc/100/fd/3").unlink()
-    node.at("/proc/100/fd").rmdir()
+    node = on_real_sockets(tmp_path, shell)
     with process("root", port) as kubelet:
         node.at("/proc/100/fd").symlink_to(f"/proc/{kubelet.pid}/fd")
         with process("user", port) as stranger:
@@ -195,14 +202,11 @@ def test_a_user_who_listens_before_the_kubelet_does_is_not_the_kubelet(tmp_path:
 
 @pytest.mark.parametrize("asked_by", ["bash", "curl"])
 def test_a_kubelet_that_closes_the_connection_has_not_answered(tmp_path: Path, asked_by: str, port: int) -> None:
-    node = Node.make(tmp_path, "dash")
-    for tool in ("bash", "curl"):
-        (node.bin / tool).unlink()
-    (node.bin / asked_by).symlink_to(f"/usr/bin/{asked_by}")
-    node.at("/proc/net/tcp").unlink()
-    node.at("/proc/net/tcp").symlink_to("/proc/net/tcp")
-    node.at("/proc/100/fd/3").unlink()
-    node.at("/proc/100/fd").rmdir()
+    """By each program alone: the other one fails."""
+    node = on_real_sockets(tmp_path, "dash")
+    other = {"bash": "curl", "curl": "bash"}[asked_by]
+    (node.bin / other).write_text("#!/bin/sh\nexit 1\n")
+    (node.bin / other).chmod(0o755)
     with process("mute", port) as kubelet:
         node.at("/proc/100/fd").symlink_to(f"/proc/{kubelet.pid}/fd")
         listen(kubelet)
