@@ -1,6 +1,6 @@
 """The floor of an emergency rollback: the agent's own verbs on every node, over one connection each, and nothing else.
 
-``python -m benchmarks.agent_floor FOLDER TX RUN COUNTER ADDRESS…``: the same program and the same requests as an
+``python -m benchmarks.agent_floor FOLDER TX RUN COUNTER ADDRESS:PORT…``: the same program and the same requests as an
 emergency rollback with its proof (receipts, claim, revert, cleanup, proof), by a pool of threads. No ssh_config, no known
 hosts, no journal, no limits, no report. Exits with 1 if a node failed. ``FOLDER`` has the user's key.
 """
@@ -18,7 +18,6 @@ from typing import TypeVar
 import paramiko
 
 from benchmarks.floor import TOGETHER
-from benchmarks.loopback import PORT
 from rollout.adapters.agent_program import agent_program
 from rollout.core.model.proof import BOOT_UNIT
 from rollout.core.model.report import RemoteCommand
@@ -38,9 +37,10 @@ def requests(tx: str, run: str, counter: int) -> Iterator[RemoteCommand]:
     yield agent_call.verify(program, unit="kubelet.service", paths=(BOOT_UNIT,), sudo=False, deadline=SECONDS)
 
 
-def revert(address: str, key: paramiko.PKey, asked: tuple[RemoteCommand, ...]) -> str:
-    """What failed on this node, or nothing."""
-    with paramiko.Transport((address, PORT)) as transport:
+def revert(place: str, key: paramiko.PKey, asked: tuple[RemoteCommand, ...]) -> str:
+    """What failed on this node, or nothing. ``place``: its address and port."""
+    address, _, port = place.partition(":")
+    with paramiko.Transport((address, int(port))) as transport:
         transport.start_client(timeout=SECONDS)
         transport.auth_publickey("root", key)
         channel = transport.open_session()
@@ -69,11 +69,11 @@ def _until(channel: paramiko.Channel, read: Callable[[bytes], Found | None]) -> 
 
 
 def main() -> None:
-    folder, tx, run, counter, *addresses = sys.argv[1:]
+    folder, tx, run, counter, *places = sys.argv[1:]
     key = paramiko.Ed25519Key.from_private_key_file(str(Path(folder) / "user"))
     asked = tuple(requests(tx, run, int(counter)))
     with ThreadPoolExecutor(TOGETHER) as pool:
-        failed = [wrong for wrong in pool.map(lambda address: revert(address, key, asked), addresses) if wrong]
+        failed = [wrong for wrong in pool.map(lambda place: revert(place, key, asked), places) if wrong]
     sys.stderr.write("".join(f"{wrong}\n" for wrong in failed[:20]))
     raise SystemExit(1 if failed else 0)
 

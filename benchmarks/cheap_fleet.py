@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.cheap_nodes import NEW, OLD, RUN, TX, CheapNodes, change, cheap_nodes, prototype
+from benchmarks.loopback import port
 from benchmarks.measured import FailedError, Measured, Turns, measured
 from benchmarks.peers import PEERS, Fleet, Target
 from benchmarks.results import Reasons
@@ -17,6 +18,8 @@ from tests.agent.node import CONFIG
 
 FLOOR, SAFE_FLOOR, EMERGENCY, APPLY = "agent's floor", "safe floor", "rollout rollback --emergency", "rollout apply"
 HERE = Path(__file__).parent.parent
+SOCKETS = 10
+"""An emergency rollback reads 256 nodes at once."""
 PLAYBOOK = """\
 name: pulls
 settings: {serializeImagePulls: false}
@@ -47,12 +50,13 @@ curl -fsS -m 5 http://127.0.0.1:10248/healthz
 
 def emergencies(folder: Path, count: int, rounds: int) -> Turns:
     """The floor and rollout in turns, each on nodes with a confirmed change."""
-    with cheap_nodes(folder, count) as nodes:
+    with cheap_nodes(folder, count, SOCKETS) as nodes:
         node = prototype(folder / "prototype", folder / "tools")
         change(node)
         _project(nodes)
+        places = [f"{address}:{port(address, SOCKETS)}" for address in nodes.addresses]
         steps = {
-            FLOOR: lambda: (sys.executable, "-m", "benchmarks.agent_floor", str(folder), TX, f"{RUN}-floor", "5", *nodes.addresses),
+            FLOOR: lambda: (sys.executable, "-m", "benchmarks.agent_floor", str(folder), TX, f"{RUN}-floor", "5", *places),
             EMERGENCY: lambda: _rollout(
                 nodes, "rollback", "--cluster", "cheap", "--emergency", "--yes", "--pace", "1000", "--per-rack", "100%"
             ),

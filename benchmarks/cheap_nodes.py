@@ -111,8 +111,8 @@ def _change(standin: Path, texts: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def cheap_nodes(folder: Path, count: int) -> Iterator[CheapNodes]:
-    """The sshd of ``count`` nodes, until the end."""
+def cheap_nodes(folder: Path, count: int, sockets: int = 1) -> Iterator[CheapNodes]:
+    """The sshd of ``count`` nodes, until the end. ``sockets``: see ``loopback_sshd``."""
     tools, enter = folder / "tools", folder / "enter"
     shutil.copytree(STANDINS, tools)
     (tools / "sync").unlink()  # every tool waits for this machine's disk
@@ -121,5 +121,5 @@ def cheap_nodes(folder: Path, count: int) -> Iterator[CheapNodes]:
     _change(tools / "journalctl", LOGGED)
     enter.write_text(ENTER.format(folder=folder))
     enter.chmod(0o755)
-    with loopback_sshd(folder, str(enter)) as config:
+    with loopback_sshd(folder, str(enter), sockets) as config:
         yield CheapNodes(folder, count, config)

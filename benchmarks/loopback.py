@@ -27,26 +27,38 @@ def address(number: int) -> str:
     return f"127.{16 + number // 62500}.{number // 250 % 250}.{number % 250 + 1}"
 
 
+def port(place: str, sockets: int) -> int:
+    """Where a client of this address connects, if the sshd listens on so many sockets."""
+    return PORT + int(place.rpartition(".")[2]) % sockets
+
+
 @contextmanager
-def loopback_sshd(folder: Path, shell: str = "/bin/sh") -> Iterator[Path]:
-    """Until the end; yields the ssh_config of clients. ``folder/user`` is their key, ``shell`` the login shell."""
+def loopback_sshd(folder: Path, shell: str = "/bin/sh", sockets: int = 1) -> Iterator[Path]:
+    """Until the end; yields the ssh_config of clients. ``folder/user`` is their key, ``shell`` the login shell.
+
+    ``sockets``: 1, 2, 5 or 10. The queue of one holds 128 connections: a client that opens more at once to its nodes waits for this sshd
+    as it would not for so many machines.
+    """
+    ports = range(PORT, PORT + sockets)
     if _answers():
         raise SystemExit(f"another program listens on port {PORT}")
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     shutil.copy(folder / "user.pub", folder / "keys")
     (folder / "sshd_config").write_text(
-        f"Port {PORT}\nListenAddress 0.0.0.0\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/keys\nStrictModes no\n"
+        "".join(f"Port {each}\n" for each in ports)
+        + f"ListenAddress 0.0.0.0\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/keys\nStrictModes no\n"
         f"PermitRootLogin yes\nUsePAM no\nMaxStartups 5000\nUseDNS no\nPidFile none\n"
         "Subsystem sftp internal-sftp\n"
     )
     subprocess.run(["cp", "-a", "/etc", folder / "etc"], check=True)
     (folder / "etc/passwd").write_text(_passwd(shell))
     key = " ".join((folder / "host.pub").read_text().split()[:2])
-    (folder / "known").write_text(f"[127.*]:{PORT} {key}\n")
+    (folder / "known").write_text("".join(f"[127.*]:{each} {key}\n" for each in ports))
     config = folder / "config"
     config.write_text(
-        f"Host *\n  User root\n  Port {PORT}\n  IdentityFile {folder}/user\n  IdentitiesOnly yes\n"
+        "".join(f"Host 127.*{digit}\n  Port {PORT + digit % sockets}\n" for digit in range(10 * (sockets > 1)))
+        + f"Host *\n  User root\n  Port {PORT}\n  IdentityFile {folder}/user\n  IdentitiesOnly yes\n"
         f"  UserKnownHostsFile {folder}/known\n  GlobalKnownHostsFile none\n"
     )
     Path("/run/sshd").mkdir(exist_ok=True)

@@ -95,20 +95,17 @@ class Reads:
         kept = self._kept.kept(run)  # before reading the database: a controller writes the database first
         with self._selecting() as select:
             rows = select(_EVENTS, {"run": run, "after": after})
-            hashes = {after: _start(rows[0], after, _beginning(select, run)) if rows else ""}
-            if not rows and not after:
-                hashes = {0: _beginning(select, run)}
-        bodies: list[str] = []
-        for number, body, hashed in rows:
-            if number == after:
-                continue
-            at = after + len(bodies)
-            if chain(hashes[at], body) != hashed:
-                raise broken(f"event {at + 1} of {run} is not the one that was written{_OR_HEADER * (at == 0)}")
-            bodies.append(body)
-            hashes[at + 1] = hashed
-        self._check_kept(run, kept, after + len(bodies), hashes)
-        return tuple(bodies)
+            beginning = "" if after and not rows else _beginning(select, run)
+        start = _start(rows[0], after, beginning) if rows else beginning
+        chained = rows[1:] if rows and rows[0][0] == after else rows
+        bodies = tuple(body for _, body, _ in chained)
+        hashes = [start, *(hashed for _, _, hashed in chained)]
+        for at, body in enumerate(bodies):
+            if chain(hashes[at], body) != hashes[at + 1]:
+                wrong = after + at + 1
+                raise broken(f"event {wrong} of {run} is not the one that was written{_OR_HEADER * (wrong == 1)}")
+        self._check_kept(run, kept, after + len(bodies), dict(enumerate(hashes, after)))
+        return bodies
 
     def _check_kept(self, run: str, kept: Head | None, last: int, hashes: Mapping[int, str]) -> None:
         """Raises unless the head outside the database is in the chain."""

@@ -6,8 +6,9 @@ A node is a row of values: its names would take most of the room.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import starmap
 from typing import Any, get_args, get_type_hints
 
 from rollout.core.run.state import NodeRecord, Order, PostponedFor, RunState, State
@@ -34,19 +35,20 @@ def decode_state(text: str, order: Order) -> RunState:
     parts, nodes = _of_run(), _of_node()
     if not isinstance(run, dict) or run.keys() != parts.keys() or columns != list(nodes) or not isinstance(rows, list):
         raise ShapeError("it has not the parts of a state")
-    records = [_record(row, tuple(nodes.values())) for row in rows]
+    records = _records(rows, tuple(nodes.values()))
     known = {name: part.decode(run[name], name) for name, part in parts.items()}
     return RunState(order=order, nodes=dict(zip(order.nodes, records, strict=True)), **known)
 
 
-def _record(row: Json, columns: tuple[Converter, ...]) -> NodeRecord:
-    if not isinstance(row, list):
-        raise ShapeError("a node is not a row")
-    values: list[Any] = [
-        value if type(value) is column.plain else column.decode(value, "a node")
-        for value, column in zip(row, columns, strict=True)
-    ]
-    return NodeRecord(*values)
+def _records(rows: list[Json], columns: tuple[Converter, ...]) -> list[NodeRecord]:
+    """Column by column: most hold one plain type, which is looked at once for all nodes."""
+    if not all(isinstance(row, list) and len(row) == len(columns) for row in rows):
+        raise ShapeError("a node is not a row of these parts")
+    return list(starmap(NodeRecord, zip(*map(_column, zip(*rows, strict=True), columns), strict=True)))
+
+
+def _column(values: tuple[Json, ...], column: Converter) -> Sequence[Any]:
+    return values if {*map(type, values)} == {column.plain} else [column.decode(value, "a node") for value in values]
 
 
 @cache
