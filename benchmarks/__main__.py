@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from math import log
 from pathlib import Path
 
-from benchmarks import cheap_fleet, large_fleet, real_nodes, results, round_trips, small_commands, verbs
+from benchmarks import by_program, cheap_fleet, large_fleet, real_nodes, results, round_trips, small_commands, verbs
 from benchmarks.check_kubelet import machine
 from benchmarks.far_line import far_line
 from benchmarks.figures import Row, ratio
@@ -175,7 +175,7 @@ def reasons(sizes: Sizes) -> Found:
     """Where the time goes, on a node and in the controller."""
     with tempfile.TemporaryDirectory() as folder:
         controller = cheap_fleet.controller(Path(folder), sizes.nodes)
-    return Found(reasons=(*verbs.on_a_node(), controller))
+    return Found(reasons=(*verbs.on_a_node(), by_program.on_real_nodes(sizes.far), *controller))
 
 
 def waiting(sizes: Sizes) -> Found:

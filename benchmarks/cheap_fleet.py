@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from benchmarks.cheap_nodes import NEW, OLD, RUN, TX, CheapNodes, change, cheap_nodes, prototype
+from benchmarks.controller_cpu import IMPORTS, imports_by_package
 from benchmarks.loopback import port
 from benchmarks.measured import FailedError, Measured, Turns, measured
 from benchmarks.peers import PEERS, Fleet, Target
@@ -83,36 +84,52 @@ def changes(folder: Path, count: int, rounds: int, tools: Path) -> Turns:
         return _in_turns(nodes, node.root, steps, rounds, NEW)
 
 
-def controller(folder: Path, count: int) -> Reasons:
-    """The controller's CPU of an apply by kind of work: once as it is, and once with a profiler for the shares."""
+def controller(folder: Path, count: int) -> tuple[Reasons, Reasons]:
+    """The controller's CPU of an apply: by kind of work, and its imports by package.
+
+    Three runs: as it is, with a profiler for the shares, and with Python's own times of imports.
+    """
     with cheap_nodes(folder, count) as nodes:
         node = prototype(folder / "prototype", folder / "tools")
         _project(nodes)
-        apply = ("apply", "p.json", "--yes", "--ssh-config", str(nodes.ssh_config))
-        for words in (
-            (sys.executable, "-m", "rollout.cli"),
-            (sys.executable, "-m", "benchmarks.controller_cpu", "kinds"),
-        ):
+
+        def apply(*words: str) -> Measured:
             nodes.lay_out(node.root)
-            measured(
-                _rollout(nodes, "plan", "--cluster", "cheap", "--out", "p.json"), folder, {"PYTHONPATH": str(HERE)}
-            )
-            turn = measured((*words, *apply), folder, {"PYTHONPATH": str(HERE)})
-            if "kinds" not in words:
-                plain = 1000 * turn.cpu / count
+            environment = {"PYTHONPATH": str(HERE)}
+            measured(_rollout(nodes, "plan", "--cluster", "cheap", "--out", "p.json"), folder, environment)
+            way = ("apply", "p.json", "--yes", "--ssh-config", str(nodes.ssh_config))
+            return measured((sys.executable, *words, *way), folder, environment)
+
+        plain = 1000 * apply("-m", "rollout.cli").cpu / count
+        apply("-m", "benchmarks.controller_cpu", "kinds")
+        packages = imports_by_package(apply("-X", "importtime", "-m", "rollout.cli").said)
     found: dict[str, float] = json.loads((folder / "kinds").read_text())
-    shares = {kind: seconds / sum(found.values()) for kind, seconds in found.items()}
-    rows = [("kind of work", "share", "ms a node")]
-    rows += [
-        (kind, f"{share:.0%}", f"{share * plain:.1f}")
-        for kind, share in sorted(shares.items(), key=lambda each: -each[1])
-    ]
-    return Reasons(
-        f"The controller's CPU of an apply, {count} cheap nodes",
-        [*rows, ("all", "100%", f"{plain:.1f}")],
-        "The shares are those of a run with cProfile in every thread, by the CPU time of each thread; the milliseconds are these shares of a run"
-        " without it. Imports happen once, whatever the number of nodes.",
+    found.pop(IMPORTS)  # the hook that counts them costs more than most of them
+    imports = 1000 * sum(packages.values()) / count
+    works = {kind: (plain - imports) * seconds / sum(found.values()) for kind, seconds in found.items()}
+    return (
+        _shared_out(
+            f"The controller's CPU of an apply, {count} cheap nodes",
+            "kind of work",
+            works | {IMPORTS: imports},
+            "Imports are those of `python -X importtime`, and happen once, whatever the number of nodes. The rest of the CPU of a run without a profiler"
+            " is shared out as in a run with cProfile in every thread, by the CPU time of each thread.",
+        ),
+        _shared_out(
+            f"Imports of this apply, {count} cheap nodes",
+            "package",
+            {package: 1000 * seconds / count for package, seconds in packages.items()},
+            "A module counts without what it imports.",
+        ),
     )
+
+
+def _shared_out(title: str, what: str, milliseconds: Mapping[str, float], note: str) -> Reasons:
+    """A table of shares, the largest first."""
+    whole = sum(milliseconds.values())
+    ordered = sorted(milliseconds.items(), key=lambda each: -each[1])
+    rows = [(name, f"{each / whole:.0%}", f"{each:.1f}") for name, each in ordered]
+    return Reasons(title, [(what, "share", "ms a node"), *rows, ("all", "100%", f"{whole:.1f}")], note)
 
 
 def _fleet(nodes: CheapNodes) -> Fleet:

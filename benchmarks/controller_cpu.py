@@ -11,6 +11,7 @@ import cProfile
 import importlib
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -31,11 +32,30 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "screen, files and other adapters": ("/rollout/adapters/", "/rollout/cli/", "/rollout/composition/", "/rich/", "/click/"),
     "other parts of the core: plans, texts, JSON": ("/rollout/core/",),
 }  # fmt: skip
+PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "rollout": ("rollout",),
+    "SQLAlchemy": ("sqlalchemy", "greenlet"),
+    "pydantic": ("pydantic", "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions"),
+    "paramiko, cryptography and theirs": (
+        "paramiko",
+        "cryptography",
+        "nacl",
+        "bcrypt",
+        "cffi",
+        "_cffi_backend",
+        "invoke",
+    ),
+    "PyYAML, ruamel.yaml, tomlkit": ("yaml", "_yaml", "ruamel", "_ruamel_yaml", "tomlkit"),
+    "click, rich, ClusterShell": ("click", "rich", "ClusterShell"),
+}
+"""Kind → the first parts of the names of its modules."""
+LIBRARY = "Python's library, and other packages"
 OTHER = "Python itself: starts of threads, and what has no caller of ours"
 DEEP = 12
 """Calls of the library in the library that are followed."""
 Code = CodeType | str
 """A function; in C its name."""
+_IMPORTED = re.compile(r"import time:\s+(?P<own>\d+) \|\s+\d+ \| *(?P<name>\S+)")
 _profiles: list[cProfile.Profile] = []
 _imported: list[float] = []
 
@@ -119,6 +139,18 @@ def _shares(codes: Sequence[Code], callers: Mapping[Code, Mapping[Code, float]])
                     found[kind] += share * seconds / sum(callers[code].values())
             shares[code] = found
     return shares
+
+
+def imports_by_package(said: str) -> dict[str, float]:
+    """Of what ``python -X importtime`` prints: kind of ``PACKAGES`` → seconds, of each module without what it imports."""
+    found: dict[str, float] = defaultdict(float)
+    for line in said.splitlines():
+        if match := _IMPORTED.fullmatch(line):
+            first = match["name"].partition(".")[0]
+            found[next((kind for kind, names in PACKAGES.items() if first in names), LIBRARY)] += (
+                int(match["own"]) / 1e6
+            )
+    return dict(found)
 
 
 def _kind(code: Code) -> str:

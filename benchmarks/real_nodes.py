@@ -47,7 +47,7 @@ def no_line(_bed: Bed) -> AbstractContextManager[Sequence[str]]:
 
 
 def compare(folder: Path, nodes: int, rounds: int, tools: Path, line: Line = no_line) -> Turns:
-    with _many_instances(nodes), Bed() as bed:
+    with many_instances(nodes), Bed() as bed:
         add_programs(bed.folder / "image")
         found = bed.add(nodes)
         lay_out(folder, found)
@@ -67,7 +67,7 @@ def _in_turns(folder: Path, bed: Bed, rounds: int, tools: Path, there: Sequence[
             reset(found)
             at = name
             try:
-                for tool, words in _steps(name, folder, bed, tools, there):
+                for tool, words in steps(name, folder, bed, tools, there):
                     at, last = tool, number + 1 == rounds
                     before = _accepted(found) if last else 0
                     turns[tool].append(
@@ -86,7 +86,7 @@ def _in_turns(folder: Path, bed: Bed, rounds: int, tools: Path, there: Sequence[
     return Turns(len(found), turns, connections, failures)
 
 
-def _steps(name: str, folder: Path, bed: Bed, tools: Path, there: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+def steps(name: str, folder: Path, bed: Bed, tools: Path, there: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
     """What is measured for this tool, one after the other."""
     if name == FLOOR:
         names = [node.name for node in bed.nodes]
@@ -199,7 +199,7 @@ def add_programs(image: Path) -> None:
 
 
 @contextmanager
-def _many_instances(nodes: int) -> Iterator[None]:
+def many_instances(nodes: int) -> Iterator[None]:
     """inotify instances for all nodes; the machine's own limit again afterwards."""
     before = LIMIT.read_text()
     LIMIT.write_text(str(max(int(before), INSTANCES * (nodes + 20))))

@@ -75,17 +75,17 @@ SHOWN = 16
 def _by_program(node: Node, ssh: SshNodes, bed: Bed) -> Reasons:
     """The means of ``TIMES`` transactions, and of as many safe floors."""
     ours, floor = Exits(), Exits()
-    used = {TRANSACTION: 0.0, (FLOOR,): 0.0}
+    spent = {TRANSACTION: 0.0, (FLOOR,): 0.0}
     for number in range(TIMES):
         for step, act in _steps(node, ssh, bed, number + 2 + TIMES):
-            inside = next((names for names in used if step in names), None)
+            inside = next((names for names in spent if step in names), None)
             if inside is None:
                 act()
                 continue
-            alive = _alive(node)
+            before = alive(node)
             with exits() as ended:
-                used[inside] += _cost(node, act).cpu
-            (ours if inside is TRANSACTION else floor).add(ended, alive | _alive(node))
+                spent[inside] += _cost(node, act).cpu
+            (ours if inside is TRANSACTION else floor).add(ended, before | alive(node))
     names = sorted({*ours.nanoseconds, *floor.nanoseconds}, key=lambda name: -ours.nanoseconds[name])
     ends = [(name, *(f"{each.of(name, TIMES)}" for each in (ours, floor))) for name in names[:SHOWN]]
     return Reasons(
@@ -93,7 +93,7 @@ def _by_program(node: Node, ssh: SshNodes, bed: Bed) -> Reasons:
         [
             ("program", "an apply: claim, apply, confirm, cleanup", "the safe floor"),
             *ends,
-            ("the node, whole", *(f"{cost / TIMES:.0f} ms" for cost in used.values())),
+            ("the node, whole", *(f"{cost / TIMES:.0f} ms" for cost in spent.values())),
         ],
         f"CPU of the processes that ended, as the kernel counted it, and how many there were; means of {TIMES} repetitions. The row of `sh` has its forks."
         " What stays is what lives on: systemd, sshd, the journal and the kubelet.",
@@ -139,16 +139,17 @@ def _restart(node: Node) -> None:
 
 
 def _cost(node: Node, act: Callable[[], object]) -> Cost:
-    before, began = _used(node), time.monotonic()
+    before, began = used(node), time.monotonic()
     act()
-    return Cost(_used(node) - before, 1000 * (time.monotonic() - began))
+    return Cost(used(node) - before, 1000 * (time.monotonic() - began))
 
 
-def _alive(node: Node) -> set[int]:
+def alive(node: Node) -> set[int]:
+    """Its processes, as this machine numbers them."""
     return {int(pid) for group in node.cgroup.rglob("cgroup.procs") for pid in group.read_text().split()}
 
 
-def _used(node: Node) -> float:
-    """Milliseconds."""
+def used(node: Node) -> float:
+    """Milliseconds of CPU of all its processes so far."""
     found = re.search(r"^usage_usec (\d+)", (node.cgroup / "cpu.stat").read_text(), re.MULTILINE)
     return int(found[1]) / 1000 if found else 0.0
