@@ -420,7 +420,7 @@ MUTANTS = (
     Mutant(
         "head-not-looked-at",
         "rollout/adapters/journal/reads.py",
-        "        self._check_kept(run, kept, after + len(bodies), hashes)\n",
+        "        self._check_kept(run, kept, after + len(bodies), dict(enumerate(hashes, after)))\n",
         "",
         "a journal without its last events is accepted as the whole run",
         (
