@@ -64,6 +64,7 @@ class Row:
     key: str = ""
 
 
+@cache
 def claims() -> tuple[Claim, ...]:
     """Every text of the program that may claim an observation, each once for a file."""
     found: dict[Claim, None] = {}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -47,6 +45,15 @@ _GRAMMAR = re.compile(r"\b(?:an?|are|is|of|the|to)\b")
 """A string of many words without one of these is a list, not a sentence."""
 _PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), better) for pattern, better in INSTEAD.items())
 _CODE = re.compile(r"``.*?``|`[^`]*`|\"[^\"]*\"|<[^>]*>|\[[^\]]*\]|\([^)]*://[^)]*\)")
+_STRING_OR_COMMENT = re.compile(
+    r'"""(?:[^"\\]+|\\.|"(?!""))*+"""'
+    r"|\'\'\'(?:[^'\\]+|\\.|'(?!''))*+\'\'\'"
+    r'|"(?:[^"\\]+|\\.)*+"'
+    r"|'(?:[^'\\]+|\\.)*+'"
+    r"|(#[^\n]*)",
+    re.DOTALL,
+)
+"""Of a source that Python 3.11 reads: no quote of an f-string stands in its braces. `tokenize` takes twenty times as long."""
 _END = re.compile(r"[.;:!?](?=\s|$)|\n\s*\n|\n\s*[*|#]")
 
 
@@ -68,9 +75,11 @@ class Prose:
 
 def python_prose(source: str) -> Iterator[Prose]:
     """Docstrings, comments, and the strings that have at least three words."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield Prose(token.start[0], token.string.lstrip("# "), Kind.DOCUMENTATION)
+    line = at = 0
+    for found in _STRING_OR_COMMENT.finditer(source):
+        if found[1]:
+            line, at = line + source.count("\n", at, found.start()), found.start()
+            yield Prose(line + 1, found[1].lstrip("# "), Kind.DOCUMENTATION)
     nodes = list(ast.walk(ast.parse(source)))
     documented = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     inside = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}

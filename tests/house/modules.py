@@ -41,7 +41,10 @@ class Module:
 
     @property
     def public_classes(self) -> Iterator[str]:
-        return (node.name for node in self.tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")
+        """Read of a tree that is not kept: all trees at once are 770,000 nodes, which the collector looks at again and again."""
+        return (
+            node.name for node in ast.parse(self.text).body if isinstance(node, ast.ClassDef) and node.name[0] != "_"
+        )
 
     @property
     def functions(self) -> Iterator[ast.FunctionDef]:

@@ -7,11 +7,9 @@ from pathlib import Path
 import rollout
 from tests.house import modules as texts
 
-FOUND = texts.modules(Path(rollout.__file__).parent)
-
 
 def test_a_public_class_name_stands_for_one_class() -> None:
-    assert texts.classes_named_alike(FOUND) == {}
+    assert texts.classes_named_alike(texts.modules(Path(rollout.__file__).parent)) == {}
 
 
 def test_two_classes_of_one_name_are_found() -> None:

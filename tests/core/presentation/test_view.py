@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -44,10 +45,15 @@ def passed(state: RunState) -> bool:
     return [state.nodes[name].passes for name in ("a-1", "b-1")] == [1, 1]
 
 
+# Several tests ask for most of these states, and none changes one: a run of 40 nodes is played once.
+
+
+@cache
 def opening() -> RunState:
     return play().run(until=lambda _: True)
 
 
+@cache
 def applying() -> RunState:
     return play().run(until=moving(2))
 
@@ -62,11 +68,13 @@ def no_room() -> RunState:
     return game.run(until=lambda s: s.wave == 1 and moving(2)(s))
 
 
+@cache
 def settling() -> RunState:
     game = play({"a": 20}, limits=replace(ROOMY, per_rack=Share(count=1)))
     return game.run(until=lambda s: s.wave == 1 and any(r.busy_until > s.now and not r.asked for r in s.nodes.values()))
 
 
+@cache
 def rehearsing() -> RunState:
     return play(rehearsal=True).run(until=lambda s: any(r.state is S.REVERTING for r in s.nodes.values()))
 
@@ -75,6 +83,7 @@ def baseline() -> RunState:
     return play(wave_gates=True).run(until=lambda s: s.gate_asked)
 
 
+@cache
 def soaking() -> RunState:
     return play().run(until=lambda s: s.phase is Phase.SOAKING and s.round == 1 and passed(s))
 
@@ -83,6 +92,7 @@ def measured() -> RunState:
     return play().run(until=lambda s: s.phase is Phase.SOAKING and s.nodes["a-1"].asked is Verb.MEASURE)
 
 
+@cache
 def silent() -> RunState:
     game = play()
     game.run(until=lambda s: s.wave == 1 and s.nodes["a-2"].state is S.APPLYING)
@@ -90,6 +100,7 @@ def silent() -> RunState:
     return game.go_on(until=lambda s: isinstance(at := s.nodes["a-2"].current, Unknown) and at.reads > 2)
 
 
+@cache
 def paused() -> RunState:
     game = play()
     game.run(until=moving(2))
@@ -97,10 +108,12 @@ def paused() -> RunState:
     return game.state
 
 
+@cache
 def held() -> RunState:
     return play(hold=frozenset({"canary"})).run(until=lambda s: s.paused is not None)
 
 
+@cache
 def promoted() -> RunState:
     game = play(hold=frozenset({"canary"}))
     game.run(until=lambda s: s.paused is not None)
@@ -108,12 +121,14 @@ def promoted() -> RunState:
     return game.go_on(until=in_phase(Phase.RUNNING, 1))
 
 
+@cache
 def halting() -> RunState:
     game = play(budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),), on_failure=RevertScope.RUN)
     game.sicken("b-7")
     return game.run(until=in_phase(Phase.HALTING, 1))
 
 
+@cache
 def halted() -> RunState:
     game = play(budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),), on_failure=RevertScope.WAVE)
     game.sicken("b-7")
@@ -127,20 +142,23 @@ def interrupted() -> RunState:
     return game.state
 
 
+@cache
 def going_back() -> RunState:
     game = confirmed_before(make_order({"a": 20}, goal=Goal.REVERT, limits=replace(ROOMY, pace=2.0)))
     return game.run(until=lambda s: sum(r.state is S.REVERTED for r in s.nodes.values()) >= 2)
 
 
+@cache
 def closing() -> RunState:
     return play().run(until=lambda s: s.phase is Phase.CLOSING)
 
 
+@cache
 def ended() -> RunState:
     return play().run()
 
 
-WAITS = [
+WAITS: list[tuple[Callable[[], RunState], str]] = [
     (opening, "40 of 40 nodes to be claimed"),
     (applying, "2 nodes of 2 racks: applying"),
     (paced, "nodes pending, pace 1 restarts/s"),
