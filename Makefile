@@ -71,7 +71,7 @@ test: setup ## what CI runs, at most 15 minutes on 2 quiet cores: all that a cha
 
 # What cannot be read is reported by the tests.
 compiled: setup ## compile the tests once, before nine processes do it at the same time
-	@$(BIN)/pytest -q --collect-only >/dev/null 2>&1 || :
+	@$(BIN)/pytest -q --collect-only --compile >/dev/null 2>&1 || :
 
 test-inside: setup ## the half without processes: core, kubelet, gates, app and features are each covered to 95 % of their branches
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-counted test-uncounted

@@ -50,13 +50,20 @@ NOT_COUNTED = frozenset(
         "core/run/test_engine_away.py",
         "core/run/test_machine.py",
         "core/run/test_records.py",
+        "core/run/test_replay.py",
         "core/text/test_json_text.py",
         "core/text/test_name_pattern.py",
+        "features/diagnose/rules/test_forms.py",
         "features/diagnose/rules/test_quoted.py",
         "features/diagnose/rules/test_remedies_exist.py",
         "features/sequence/test_killed_sequences.py",
+        "kubelet/changes/test_round_trip.py",
+        "kubelet/changes/test_written_by_others.py",
+        "kubelet/configuration/test_drawn_mistakes.py",
+        "kubelet/explained/test_explanation.py",
         "kubelet/explained/test_references.py",
         "kubelet/node/test_layout.py",
+        "kubelet/test_kinds.py",
     ]
 )
 """Of these the ones that take long, and in which nearly no line is reached that no other counted test reaches. One test of a file says so by the mark `no_cover`."""
@@ -140,6 +147,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--outside", action="store_true", help="read no file that names neither the mark `process` nor `root`"
     )
+    parser.addoption("--compile", action="store_true", help="only import the files of tests, which compiles them")
     parser.addoption("--undrawn", action="store_true", help="run only the tests that `drawn` leaves out with this seed")
     parser.addoption("--counted", action="store_true", help="read only files with tests inside that are counted")
     parser.addoption("--uncounted", action="store_true", help="read only files with tests inside that are not counted")
@@ -159,6 +167,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     is_counted = _is_counted(collection_path)
     needless = not is_counted if counted else is_counted and not _names_no_cover(collection_path)
     return needless or None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> list[pytest.Item] | None:
+    return [] if collector.config.getoption("compile") else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
