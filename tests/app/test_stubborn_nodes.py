@@ -16,7 +16,7 @@ from tests.app.agents import SILENT, Agents, answer, receipt, well
 from tests.app.site import Site
 from tests.sampling import sample
 
-pytestmark = pytest.mark.drawn(64)
+pytestmark = pytest.mark.drawn(48)
 
 NODE, TX = "n1", "r1-n1-1"
 LONGEST = 3 * (180.0 + 60.0)

@@ -42,7 +42,7 @@ KINDS = (
 """As JSON texts, all of which are YAML too."""
 _HERE = "\u241f"
 """Stands for the value in a document that is written with everything else."""
-MOST = 15
+MOST = 10
 """Of one document, places and kinds of its first level, and as many of the deeper ones; drawn. At night all of them."""
 
 Path_ = tuple[str | int, ...]
