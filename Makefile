@@ -171,9 +171,9 @@ fuzz: setup ## every parser in limits of CPU time and memory; then every reader 
 	$(if $(TARGET),,$(BIN)/python -m tests.hostile.limited)
 	$(BIN)/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(TARGET)
 
-bench: setup ## every figure in one run, beside a hand-written script and other tools; writes benchmarks/results.* (root; a quiet machine, half an hour; NODES=100 ROUNDS=3, PARTS=real,far,beside for these alone)
+bench: setup ## every figure in one run, beside a hand-written script and other tools; writes benchmarks/results.* (root; a quiet machine, an hour and more; NODES=100 ROUNDS=5, PARTS=real,far,beside for these alone)
 	@test -x .cache/peers/bin/clush || { python3 -m venv .cache/peers && .cache/peers/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/peers.txt; }
-	$(BIN)/python -m benchmarks --tools .cache/peers/bin --nodes $(or $(NODES),100) --rounds $(or $(ROUNDS),3) $(if $(PARTS),--parts $(PARTS))
+	$(BIN)/python -m benchmarks --tools .cache/peers/bin --nodes $(or $(NODES),100) --rounds $(or $(ROUNDS),5) $(if $(PARTS),--parts $(PARTS))
 
 bench-check: setup ## 1,000 kubelet configurations through check --kubelet-config, written to benchmarks/check-kubelet.md
 	$(BIN)/python -m benchmarks.check_kubelet

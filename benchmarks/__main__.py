@@ -57,6 +57,7 @@ class Sizes:
     beside: int
     beside_rounds: int
     far: int
+    far_rounds: int
     far_milliseconds: float
     fleet: int
     tools: Path
@@ -65,13 +66,14 @@ class Sizes:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--nodes", type=int, default=100, help="real systemd nodes")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5, help="of the real nodes")
     parser.add_argument("--sessions", type=int, default=2000, help="sessions that wait")
     parser.add_argument("--cheap", type=int, default=2000, help="cheap nodes of the emergency rollback")
     parser.add_argument("--cheap-rounds", type=int, default=1, help="a round of 2,000 nodes takes minutes")
     parser.add_argument("--beside", type=int, default=100, help="cheap nodes beside other tools")
     parser.add_argument("--beside-rounds", type=int, default=1)
     parser.add_argument("--far", type=int, default=60, help="real nodes behind a slow line")
+    parser.add_argument("--far-rounds", type=int, default=3)
     parser.add_argument("--far-milliseconds", type=float, default=100, help="a round trip on that line")
     parser.add_argument("--fleet", type=int, default=100_000, help="nodes of the large plan")
     parser.add_argument("--tools", type=Path, required=True, help="the folder of the other tools' programs")
@@ -130,7 +132,7 @@ def far(sizes: Sizes) -> Found:
         return far_line([node.netns for node in bed.nodes], bed.gateway, sizes.far_milliseconds / 2000)
 
     with tempfile.TemporaryDirectory() as folder:
-        turns = real_nodes.compare(Path(folder), sizes.far, sizes.rounds, sizes.tools, line)
+        turns = real_nodes.compare(Path(folder), sizes.far, sizes.far_rounds, sizes.tools, line)
     what = f"{sizes.far} real nodes behind a round trip of {sizes.far_milliseconds:g} ms"
     row = Row(f"apply on {what}, wall", ratio(turns.wall(APPLY), turns.wall("pyinfra")), 1.2, "× pyinfra", note=turns.why(APPLY, "pyinfra"))  # fmt: skip
     return Found((row,), (comparison(what, turns, SETTINGS),))
@@ -257,7 +259,12 @@ PARTS: Mapping[str, Callable[[Sizes], Found]] = {
 
 def rounds(name: str, sizes: Sizes) -> str:
     """How often a part measures."""
-    of_part = {"real": sizes.rounds, "far": sizes.rounds, "cheap": sizes.cheap_rounds, "beside": sizes.beside_rounds}
+    of_part = {
+        "real": sizes.rounds,
+        "far": sizes.far_rounds,
+        "cheap": sizes.cheap_rounds,
+        "beside": sizes.beside_rounds,
+    }
     number = of_part.get(name, 1)
     return "one round" if number == 1 else f"medians of {number} rounds in an order that rotates"
 

@@ -12,7 +12,7 @@ from benchmarks import results
 from benchmarks.figures import Row
 from benchmarks.measured import FailedError, Measured, Turns, measured
 
-SIZES = bench.Sizes(4, 1, 50, 4, 1, 2, 1, 4, 100.0, 3000, Path("tools"))
+SIZES = bench.Sizes(4, 1, 50, 4, 1, 2, 1, 4, 1, 100.0, 3000, Path("tools"))
 REASONS = results.Reasons("a verb", (("verb", "CPU"), ("apply", "3 ms | 4 ms")), "Of one node.")
 LAST = results.Found((Row("the last", 1.0, 2.0, "s"),), reasons=(REASONS,))
 
