@@ -14,7 +14,7 @@ from rollout.adapters.agent_program import agent_program
 from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
 from rollout.core.model.plan import Change, FileChange
-from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
+from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
@@ -184,8 +184,13 @@ def armed_before_its_guard(
                 raise failed
             return tx
         undo()
-        eventually(lambda tx=tx: receipt(hand, tx).state is ReceiptState.REVERTED)  # type: ignore[misc]  # the current tx
+        eventually(lambda tx=tx: _is_over(hand.status(tx)))  # type: ignore[misc]  # the current tx
     raise AssertionError(f"not armed for long enough within {GUARDS[-1]} s")
+
+
+def _is_over(report: Report) -> bool:
+    """Whether the node has reverted, or its guard's time was over before anything began. A node that has just resumed may not answer yet."""
+    return report.outcome is Outcome.DONE and (report.receipt is None or report.receipt.state is ReceiptState.REVERTED)
 
 
 def on_disk(node: Node, tx: str) -> dict[str, str]:
