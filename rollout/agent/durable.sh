@@ -31,7 +31,7 @@ durable_flush() { # FILE OR DIRECTORY…: sync. False if its success was not see
 
 durable_await() { # the end of `d_child`, until `d_until`: its `d_status`; false if it has not ended
   local rest
-  d_birth='' d_status='' rest=20 # each look is a process, and on a busy node most syncs take longer than a shorter rest
+  d_birth='' d_status='' rest=20 # a shorter one makes more looks at a busy node, and each look is a process
   while born "$d_child" && [ "$p_born" = "${d_birth:-$p_born}" ]; do
     d_birth=$p_born
     case $p_state in Z | X) break ;; esac

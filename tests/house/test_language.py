@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from tests.house.language import (
     shell_prose,
 )
 from tests.places import ROOT
+from tests.sampling import sample
 
 SHOWING = {
     "CHANGELOG.md",
@@ -35,6 +38,16 @@ def files() -> list[Path]:
         path for name in FOLDERS for path in ([ROOT / name] if (ROOT / name).is_file() else (ROOT / name).rglob("*"))
     ]
     return sorted(path for path in found if path.suffix in READERS and str(path.relative_to(ROOT)) not in SHOWING)
+
+
+def test_comments_are_those_that_python_finds() -> None:
+    sources = [path for path in files() if path.suffix == ".py"]
+    for path in sample("comments of sources", sources, 20):
+        source = path.read_text()
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+        comments = [each for each in tokens if each.type == tokenize.COMMENT]
+        wanted = [Prose(each.start[0], each.string.lstrip("# "), Kind.DOCUMENTATION) for each in comments]
+        assert list(python_prose(source))[: len(wanted)] == wanted, path
 
 
 def test_texts_keep_the_rules() -> None:

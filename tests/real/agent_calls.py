@@ -189,7 +189,7 @@ def armed_before_its_guard(
 
 
 def _is_over(report: Report) -> bool:
-    """Whether the node has reverted, or its guard's time was over before anything began. A node that has just resumed may not answer yet."""
+    """Whether the node has answered that it reverted, or that it has no such transaction. A node that has just resumed may not answer yet."""
     return report.outcome is Outcome.DONE and (report.receipt is None or report.receipt.state is ReceiptState.REVERTED)
 
 

@@ -88,6 +88,6 @@ TARGETS = (
         "diagnosed-logs",
         _diagnosed,
         lambda: (*(text.encode() for text in SEEDS), *(shown.encode() for shown, _ in LOGS.values())),
-        examples=40,
+        examples=60,
     ),
 )

@@ -271,7 +271,7 @@ TARGETS = (
     Target(
         "inventory", _inventory, lambda: (SMALL.encode(), *(text[:4000] for text in _shipped("inventories", "*.yaml")))
     ),
-    Target("playbook", _playbook, lambda: _shipped("playbooks", "*.yaml"), examples=40),
+    Target("playbook", _playbook, lambda: _shipped("playbooks", "*.yaml"), examples=60),
     Target(
         "template",
         _template,
@@ -292,7 +292,7 @@ TARGETS = (
     Target("duration", _duration, lambda: (b"1h2m3.5s", b"-5ms", b"100us"), (durations.DurationError,)),
     Target("selector", _selector, lambda: (b"a=b,!c,d!=e,f in (g,h),i notin (j)",), (SelectorError,)),
     Target("override", _override, lambda: (b"maxPods=110", b"--v=3", b"evictionHard={memory.available: 5%}")),
-    Target("calendar", _calendar, lambda: CALENDARS, examples=40),
+    Target("calendar", _calendar, lambda: CALENDARS, examples=60),
     Target("signature", _signature, lambda: (_armoured(b"plan-approval@rollout"), _armoured(b"file"))),
     Target("new-of-ansible", _new_of_ansible, lambda: (json.dumps(NEW).encode(),)),
     Target("new-of-names", _new_of_names, lambda: TABLES),
