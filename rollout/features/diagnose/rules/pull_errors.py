@@ -33,6 +33,9 @@ class PullCause(StrEnum):
     NO_IMAGE_OR_ACCESS = "the registry has no such repository, or does not show it without other credentials"
     CREDENTIALS = "the registry refuses the credentials, or there are none"
     FORBIDDEN = "the registry refuses the node or its credentials (403)"
+    STORAGE_REFUSES = "the storage that the registry names for its layers refuses the signed link (403): the registry's credentials are no part of it"
+    DENIED_OTHERWISE = "the registry denies the pull, for a reason of its own"
+    BLOCKED = "the node's own configuration blocks this registry"
     ADDRESS_BLOCKED = (
         "the registry is public and refuses this address (403): the address is blocked, or a proxy refuses the request"
     )
@@ -58,6 +61,10 @@ class PullCause(StrEnum):
     TLS_REFUSED = "the registry refuses the node's TLS handshake"
     CERTIFICATE_TIME = "the registry's certificate is not valid at this time by the node's clock: the clock is wrong, or the certificate has expired"
     PLATFORM = "the image has no variant for this node's platform"
+    LAYER_KIND = "the runtime cannot unpack a layer of this media type: it is of an artifact that is no image, is encrypted, or needs a newer runtime or a plugin"
+    NO_KEY = "the image's layers are encrypted, and the node has no key for them"
+    ARTIFACT = "the name is that of an artifact, such as a Helm chart or a signature, and not of an image that can run"
+    MISMATCH = "the image's manifest and its configuration do not have the same layers: the image was built wrongly, or it is an artifact"
     DISK_FULL = "the node's disk is full: it has no space or no inodes left"
     MOUNTS_FULL = (
         "the node cannot mount a layer: its disk is full, or it has as many mounts as its kernel allows (fs.mount-max)"
@@ -65,6 +72,12 @@ class PullCause(StrEnum):
     QUOTA = "a disk quota of the node is used up"
     READ_ONLY = "the node's file system is read-only"
     DISK_ERROR = "the node's disk reports input or output errors"
+    NO_MEMORY = "the node's kernel gives the runtime no memory (ENOMEM): the memory is used up, or a limit of the runtime's unit or cgroup is reached"
+    KILLED = "a program that unpacks the layer was killed on the node (SIGKILL), for example for lack of memory"
+    NO_RIGHT = "the runtime may not do this to a file of the node: by the rights of its service, a user namespace or a security module"
+    NO_ATTRIBUTES = "the node's file system cannot store the extended attributes of a layer's files"
+    NO_OWNER = "the layer has a user or a group that the runtime's user namespace does not map"
+    NO_PROGRAM = "a program that the runtime needs for the layer is not installed on the node"
     SNAPSHOTS = "the runtime's own store lacks a layer or a snapshot that it has recorded: the image and the registry are not the cause"
     LEFTOVERS = "the runtime's own store still has the directory of a layer that it has not recorded: the image and the registry are not the cause"
     SNAPSHOTTER = "the runtime's snapshotter, which is a program of its own, does not answer: the image and the registry are not the cause"
@@ -90,8 +103,9 @@ LONGEST_CHAIN = 512
 class PullError:
     """``confidence``: CERTAIN for a whole form; LIKELY where only its last words are known; UNKNOWN else, with no ``cause``.
 
-    ``words``: the last cause as it was printed. ``host``: the host that was asked (``""``: the error names none). ``links``: the beginnings of
-    the chain's links, up to their first name, file or digest.
+    ``words``: the last cause as it was printed. ``host``: the host that was asked (``""``: the error names none). ``mirror_of``: the registry
+    for which it is a mirror. ``links``: the beginnings of the chain's links, up to their first name, file or digest. ``mirrors``: what the mirrors
+    answered that were asked before. ``others``: the last words of the other tries of a list, where they differ.
     """
 
     cause: PullCause | None
@@ -99,6 +113,9 @@ class PullError:
     words: str
     host: str = ""
     links: tuple[str, ...] = ()
+    mirror_of: str = ""
+    mirrors: str = ""
+    others: str = ""
 
 
 def read_error(text: str) -> PullError:
@@ -106,19 +123,37 @@ def read_error(text: str) -> PullError:
     tries = [_read(each) for each in _tries(_unescaped(text[-LONGEST:]))]
     last = tries[-1]
     if last.confidence is Confidence.CERTAIN and len({each.cause for each in tries}) > 1:
-        return replace(last, confidence=Confidence.LIKELY)
+        others = "`, `".join(dict.fromkeys(each.words for each in tries[:-1] if each.cause is not last.cause))
+        return replace(last, confidence=Confidence.LIKELY, others=others[:200])
     return last
 
 
-_NEXT_TRY = re.compile(r", (?=rpc error: code = \w{1,20} desc = |failed to pull and unpack image \")")
+_NEXT_TRY = re.compile(
+    r", (?=rpc error: code = \w{1,20} desc = |failed to pull and unpack image \"|unable to pull image or OCI artifact: pull image err: "
+    r"|initializing source docker://|\(Mirrors also failed: \[)"
+)
+_AS_ARTIFACT = "; artifact err: "
+"""Behind it, CRI-O from 1.32 on prints what the same pull answered for an artifact that is no image."""
+_MIRRORS = re.compile(
+    r"^(?P<before>.*?)\(Mirrors also failed: \[(?P<mirrors>.*?)\]\): (?P<primary>[^ ]{1,400}: .*)$", re.DOTALL
+)
+"""containers/image docker/docker_image_src.go: the last source that was tried, which is the registry itself, stands behind its mirrors."""
 
 
 def _tries(plain: str) -> list[str]:
     """The errors of a list as the kubelet joins them, see ``NewAggregate`` of apimachinery; else the one error."""
-    return _NEXT_TRY.split(plain[1:-1]) if plain.startswith("[") and plain.endswith("]") else [plain]
+    tries = _NEXT_TRY.split(plain[1:-1]) if plain.startswith("[") and plain.endswith("]") else [plain]
+    return [each.partition(_AS_ARTIFACT)[0] for each in tries]
 
 
 def _read(plain: str) -> PullError:
+    mirrored = _MIRRORS.match(plain)
+    if mirrored:
+        return replace(_chain(mirrored["before"] + mirrored["primary"]), mirrors=mirrored["mirrors"])
+    return _chain(plain)
+
+
+def _chain(plain: str) -> PullError:
     skeleton, tokens = _skeleton(plain)
     links = _links(skeleton)
     asked = _host(tokens, links)
@@ -131,8 +166,49 @@ def _read(plain: str) -> PullError:
                 form.cause is PullCause.NO_IMAGE_OR_ACCESS and links[-1] == "denied"
             )
             cause = PullCause.ADDRESS_BLOCKED if refused and _is_public(asked, tokens) else form.cause
-            return PullError(cause, form.confidence, _printed(links, tokens)[-1][:200], asked, begins)
+            confidence = form.confidence
+            words, mirror_of = _printed(links, tokens)[-1][:200], _mirrored(links, tokens)
+            if (
+                cause is PullCause.SLOW_ANSWER
+                and words == "context deadline exceeded"
+                and not _url(links, tokens).endswith("/v2/")
+            ):
+                confidence = (
+                    Confidence.LIKELY
+                )  # a limit of the whole pull ends a later request than the first one with the same words
+            if words.startswith("403 ") and _SIGNED.search(_url(links, tokens)):
+                cause = PullCause.STORAGE_REFUSES
+            if cause is PullCause.NO_IMAGE_OR_ACCESS and links[-1] == "denied":
+                told = re.search(r"(?:^|: )denied: (.*)$", skeleton)
+                if told and _OTHERWISE.search(told[1]):
+                    marks = sum(map(told[1].count, _MARKS))
+                    words = _printed([told[1]], tokens[len(tokens) - marks :])[0][:200]
+                    cause = PullCause.DENIED_OTHERWISE
+            return PullError(cause, confidence, words, asked, begins, mirror_of)
     return PullError(None, Confidence.UNKNOWN, _printed(links, tokens)[-1][:200], asked, begins)
+
+
+_SIGNED = re.compile(
+    r"[?&](?:X-Amz-(?:Algorithm|Signature|Expires)|X-Goog-(?:Algorithm|Signature|Expires)|Signature|sig|verify)="
+)
+"""Keys of a link that carries its own permission. A client gets it from the registry, which has taken the credentials by then."""
+_OTHERWISE = re.compile(
+    r"\b(?:quota|exceeded|suspended|disabled|payment|billing|vulnerabilit(?:y|ies)|severity|scann(?:ed|ing)|quarantined?|maintenance)\b",
+    re.IGNORECASE,
+)
+"""Words of a registry that denies a pull for something other than the credentials."""
+
+
+def _url(links: list[str], tokens: list[tuple[str, str]]) -> str:
+    """The last URL ahead of a registry's own text."""
+    own = sum(map("".join(links).count, _MARKS))
+    return next((text for kind, text in reversed(tokens[:own]) if kind == "url"), "")
+
+
+def _mirrored(links: list[str], tokens: list[tuple[str, str]]) -> str:
+    """The registry for which containerd asked a mirror: it adds ``ns=`` for no other host. Source: core/remotes/docker, ``isProxy``."""
+    found = re.search(r"[?&]ns=([\w.:-]{1,253})(?:&|$)", _url(links, tokens))
+    return found[1] if found else ""
 
 
 _PUBLIC = frozenset({"registry.k8s.io", "k8s.gcr.io"})
@@ -250,6 +326,7 @@ _ERRNO = {
     PullCause.QUOTA: "disk quota exceeded",
     PullCause.READ_ONLY: "read-only file system",
     PullCause.DISK_ERROR: "input/output error",
+    PullCause.NO_MEMORY: "cannot allocate memory",
 }
 _CALL = rf"(?:[a-z_]+ {_PATH}(?: {_PATH})?|(?:mount|copy_file_range|write|sync|fsync|mkdir|link|symlink|failed to [a-z]+)(?: [^:{_KERNEL}]*)?)"
 """A system call and its file, as Go's os.PathError and os.LinkError print them."""
@@ -283,22 +360,43 @@ _FORMS = (
         re.compile(rf"(?:^|: )(?:failed to (?:prepare extraction|stat|get|commit) snapshot|failed to create snapshot)[^:]*: connection error: desc = {_QUOTED}(?:: unavailable)?$"),
         Confidence.CERTAIN,
     ),
-    _whole(PullCause.LEFTOVERS, rf"rename {_PATH} {_PATH}: file exists"),
+    _whole(PullCause.NO_MEMORY, rf"fork/exec {_PATH}: cannot allocate memory"),
+    _Form(PullCause.KILLED, re.compile(rf"\b{_UNPACKS}.*: signal: killed$"), Confidence.LIKELY),
+    _whole(
+        PullCause.NO_RIGHT,
+        rf"(?:[a-z_]+|lsetxattr \S+|failed to convert whiteout file) (?:{_PATH}|{_QUOTED})(?: {_PATH})?: (?:operation not permitted|permission denied)",
+        rf"Error while loading {_PATH}: Permission denied",
+    ),
+    _whole(PullCause.NO_ATTRIBUTES, rf"lsetxattr \S+ {_PATH}: operation not supported"),
+    _Form(PullCause.NO_OWNER, re.compile(rf": lchown {_PATH}: invalid argument$"), Confidence.LIKELY),
+    _Form(PullCause.SNAPSHOTS, re.compile(rf"\b{_UNPACKS}: symlink \S+ {_PATH}: no such file or directory$"), Confidence.LIKELY),
+    _whole(PullCause.NO_PROGRAM, rf"exec: {_QUOTED}: executable file not found in \$PATH"),
+    _whole(PullCause.LEFTOVERS, rf"rename {_PATH} {_PATH}: (?:file exists|directory not empty)"),
     _whole(PullCause.POLICY_FILE, rf"invalid policy in {_QUOTED}: .*"),
     _whole(PullCause.LOCKED, rf"ref \S*{_ALL}? ?locked for [^:]*(?::\d\d[^:]*)*: unavailable", r"ref \S+ locked(?: for [^:]*)?: unavailable"),
     _whole(
         PullCause.DAMAGED,
-        r"unexpected commit (?:digest|size) [^:]*: failed precondition",
+        r"unexpected commit (?:digest|size) [^:]*(?:: failed precondition)?",
+        rf"manifest verification failed for digest {_DIGEST}",
         rf"{_QUOTED} failed size validation: \d{{1,20}} != \d{{1,20}}: failed precondition",
         rf"filesystem layer verification failed for digest {_DIGEST}",
     ),
     _Form(PullCause.UNPACK, re.compile(rf"\b{_UNPACKS}.*: (?:(?:unexpected )?EOF|{_NO_LAYER})$"), Confidence.LIKELY),
     _Form(PullCause.UNPACK, re.compile(rf"(?:^|: )(?:{_NO_LAYER})$"), Confidence.LIKELY),
+    _Form(PullCause.UNPACK, re.compile(r": unpigz: skipping: <stdin>: corrupted -- [^:]*$"), Confidence.LIKELY),
     _whole(
         PullCause.SIGNATURE,
         r"Source image rejected", r"Source image rejected: .*", r"SignatureValidationFailed.*",
     ),
     # The image.
+    _whole(PullCause.NO_KEY, r".*\bno suitable key (?:unwrapper )?found .*", r"missing private key needed for decryption.*"),
+    _whole(PullCause.LAYER_KIND, r"no processor for media-type"),
+    _whole(
+        PullCause.ARTIFACT,
+        r"unsupported image-specific operation on artifact with type .*", rf"Encountered remote {_QUOTED}\([^)]*\) when fetching",
+    ),
+    _whole(PullCause.MISMATCH, r"mismatched image rootfs and manifest layers", r"layers from manifest don't match image configuration"),
+    _whole(PullCause.BLOCKED, rf"registry \S+ is blocked in {_PATH}(?: or {_PATH})?"),
     _whole(
         PullCause.PLATFORM,
         rf"no match for platform in manifest(?: {_DIGEST})?: not found",
@@ -384,7 +482,7 @@ _FORMS = (
         PullCause.SLOW_ANSWER,
         r"net/http: TLS handshake timeout", r"net/http: timeout awaiting response headers",
         r"net/http: request canceled(?: while waiting for connection)? \(Client\.Timeout exceeded while awaiting headers\)",
-        rf"(?:{_ASKED}: )context deadline exceeded(?: \(Client\.Timeout exceeded[^)]*\))?",
+        rf"{_ASKED}: context deadline exceeded(?: \(Client\.Timeout exceeded[^)]*\))?",
         rf"{_ASKED}: read tcp [^:]*(?:{_ADDRESS})?[^:]*: i/o timeout",
     ),
     _whole(

@@ -307,6 +307,14 @@ _FETCH_MORE = {
     PullCause.NODE_LIMIT: "the limits of the runtime's unit and the files that it has open: `systemctl show -p LimitNOFILE,TasksMax UNIT`, `ls /proc/PID/fd | wc -l`",
     PullCause.SOCKET: "the program of that socket on the node, and what names it: hosts.toml, the proxy of the runtime's unit",
     PullCause.UNPACK: "a pull of the same digest on another node: if it succeeds, this node's copy is damaged; if not, the image itself is",
+    PullCause.STORAGE_REFUSES: "whether the link had expired when it was asked for (its own date, the node's clock), and what that storage allows from the node: a policy of its VPC endpoint, a firewall",
+    PullCause.DENIED_OTHERWISE: "the registry's own pages about this project: its quota, its state or its policy",
+    PullCause.BLOCKED: "the `blocked` and the mirrors of this registry in the node's registries.conf, and whether a mirror has the image",
+    PullCause.LAYER_KIND: "the media types in the image's manifest: crane manifest IMAGE",
+    PullCause.NO_MEMORY: "`free -m` on the node, and the limits of the runtime's unit: `systemctl show -p MemoryMax,TasksMax UNIT`",
+    PullCause.KILLED: "the kernel's log of that time: `journalctl -k` names the process that ran out of memory, if one did",
+    PullCause.NO_RIGHT: "the runtime's unit, its user namespace, and the audit log of the node: `systemctl show UNIT`, `ausearch -m avc`",
+    PullCause.SLOW_ANSWER: "how long the registry's host takes to answer from the node, and when the pull began: a time limit of the whole pull ends its last request with the same words",
     PullCause.OWN_LIMIT: "the runtime's log of that pull, and its version",
     PullCause.CERTIFICATE_TIME: "`date -u` on the node, and the dates of the registry's certificate",
     PullCause.CERTIFICATE_REFUSED: "the whole error, and the certificate: openssl s_client -connect HOST:443",
@@ -504,10 +512,15 @@ class _Judged:
 def _judged(read: PullError, failed: _Failed) -> _Judged:
     image, fetch = failed.image, _FETCH_MORE.get(read.cause, "") if read.cause else ""
     if read.cause and read.confidence is Confidence.CERTAIN:
-        answer = f": `{read.words}`" if read.cause is PullCause.REFUSED else ""
-        return _Judged(f"{read.cause}{_asked(read.host, image)}{answer}.", Confidence.CERTAIN, fetch)
+        answer = f": `{read.words}`" if read.cause in _WITH_WORDS else ""
+        return _Judged(f"{read.cause}{_asked(read, image)}{answer}.{_mirrors(read)}", Confidence.CERTAIN, fetch)
     if read.cause:
-        cause = f"{read.cause}{_asked(read.host, image)}, by its last words: `{read.words}`."
+        cause = f"{read.cause}{_asked(read, image)}, by its last words: `{read.words}`.{_mirrors(read)}"
+        if read.others:
+            cause += (
+                f" Another try of the same pull, with other credentials, ended by: `{printable(read.others, 200)}`."
+            )
+            fetch = "the whole error and the runtime's log of that pull: its tries failed for different reasons"
         return _Judged(
             cause, read.confidence, fetch or "the runtime's log of that pull: this form of the error is not known"
         )
@@ -560,7 +573,16 @@ def _of_own_limit(limit: OwnLimit, words: CutWords, version: RuntimeVersion | No
     return _Judged(cause, Confidence.LIKELY, words.ask_version if version is None else "when these pulls began")
 
 
-def _asked(host: str, image: str) -> str:
+_WITH_WORDS = (PullCause.REFUSED, PullCause.DENIED_OTHERWISE)
+
+
+def _mirrors(read: PullError) -> str:
+    return f" Mirrors were asked before it, and failed: {printable(read.mirrors, 240)}." if read.mirrors else ""
+
+
+def _asked(read: PullError, image: str) -> str:
     """The host that was asked, if it is not the image's registry: a mirror, or a host that the registry names."""
+    if read.mirror_of:
+        return f" (asked: {read.host}, a mirror of {read.mirror_of} by the node's configuration)"
     own = registry(image).partition(":")[0]
-    return f" (asked: {host})" if host and not host.partition(":")[0].endswith(own) else ""
+    return f" (asked: {read.host})" if read.host and not read.host.partition(":")[0].endswith(own) else ""

@@ -196,11 +196,38 @@ FORMS = (
     (PullCause.UNREACHABLE, 'RegistryUnavailable: failed to pull image "x": dial tcp 192.0.2.4:443: connect: connection refused'),
     (PullCause.SIGNATURE, 'SignatureValidationFailed'),
     (PullCause.NO_IMAGE, 'ImagePullBackOff: Back-off pulling image "x": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/x:1": failed to resolve reference "docker.io/library/x:1": docker.io/library/x:1: not found'),
+    (PullCause.NO_IMAGE, f'{X}initializing source docker://{IMAGE}: (Mirrors also failed: [m.example.net/shop/web:1: reading manifest 1 in m.example.net/shop/web: unauthorized: authentication required]): {IMAGE}: reading manifest 1 in reg.example.net/shop/web: manifest unknown'),
+    (PullCause.BLOCKED, f'(Mirrors also failed: [10.0.0.4:5000/shop/web:1: reading manifest 1 in 10.0.0.4:5000/shop/web: manifest unknown]): {IMAGE}: registry reg.example.net/shop is blocked in /etc/containers/registries.conf or /etc/containers/registries.conf.d'),
+    (PullCause.CREDENTIALS, f'unable to pull image or OCI artifact: pull image err: initializing source docker://{IMAGE}: reading manifest 1 in reg.example.net/shop/web: authentication required; artifact err: provided artifact is a container image'),
+    (PullCause.DENIED_OTHERWISE, f'{X}initializing source docker://{IMAGE}: reading manifest 1 in reg.example.net/shop/web: denied: Quota has been exceeded on namespace'),
+    (PullCause.STORAGE_REFUSES, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status code https://bucket.s3.example.net/blobs/{D}/data?X-Amz-Expires=1200&X-Amz-Signature=%5BREDACTED%5D: 403 Forbidden'),
+    (PullCause.STORAGE_REFUSES, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status from GET request to https://store.blob.example.net/a/{D}/data?se=2026-01-01&sig=x: 403 This request is not authorized'),
+    (PullCause.DAMAGED, f'{X}failed to pull image "{IMAGE}": failed commit on ref "layer-{D}": unexpected commit size 13852439, expected 13804441: unknown'),
+    (PullCause.DAMAGED, f'{DD}manifest verification failed for digest {D}'),
+    (PullCause.LEFTOVERS, f'{DD}failed to register layer: rename /var/lib/docker/image/overlay2/layerdb/tmp/write-set-1 /var/lib/docker/image/overlay2/layerdb/sha256/4a2d0c3f7f7c: directory not empty'),
+    (PullCause.NO_MEMORY, f'{U}failed to extract layer {D}: mount callback failed on /var/lib/containerd/tmpmounts/containerd-mount1: fork/exec /usr/bin/unpigz: cannot allocate memory: unknown'),
+    (PullCause.NO_MEMORY, f'{X}failed to register layer: Error processing tar file(exit status 1): write /app/a.js: cannot allocate memory'),
+    (PullCause.NO_RIGHT, f'{X}writing blob: adding layer with blob "{D}": Error processing tar file(exit status 1): Error while loading /: Permission denied'),
+    (PullCause.NO_RIGHT, f'{U}failed to extract layer {D}: failed to convert whiteout file "etc/.wh.x": operation not permitted: unknown'),
+    (PullCause.NO_RIGHT, f'{DD}failed to register layer: mknod /dev/console: operation not permitted'),
+    (PullCause.NO_ATTRIBUTES, f'{U}failed to extract layer {D}: lsetxattr security.capability /usr/bin/ping: operation not supported: unknown'),
+    (PullCause.NO_PROGRAM, f'{U}failed to prepare extraction snapshot "extract-1-x {D}": failed to mount: exec: "mount.fuse": executable file not found in $PATH'),
+    (PullCause.LAYER_KIND, f'{U}failed to extract layer {D}: failed to get stream processor for application/vnd.in-toto+json: no processor for media-type: unknown'),
+    (PullCause.NO_KEY, f'{U}failed to extract layer {D}: call to unpacker failed: no suitable key unwrapper found or none of the private keys could be used for decryption: unknown'),
+    (PullCause.ARTIFACT, f'{X}parsing image configuration: unsupported image-specific operation on artifact with type "application/vnd.cncf.model.manifest.v1+json"'),
+    (PullCause.ARTIFACT, f'{DD}Encountered remote "application/vnd.cncf.helm.config.v1+json"(unknown) when fetching'),
+    (PullCause.MISMATCH, f'{U}failed to unpack image on snapshotter overlayfs: mismatched image rootfs and manifest layers'),
     (PullCause.NO_IMAGE, 'failed to pull image "docker.io/x/y:1": failed to pull and unpack image "docker.io/x/y:1": failed to resolve reference "docker.io/x/y:1": docker.io/x/y:1: not found'),
 )  # fmt: skip
 
 
 LIKELY = (
+    (PullCause.SLOW_ANSWER, f'{U}failed to copy: httpReadSeeker: failed open: failed to do request: Get "https://reg.example.net/v2/x/blobs/{D}": context deadline exceeded'),
+    (PullCause.SLOW_ANSWER, f'{DD}Get "https://reg.example.net/v2/shop/web/manifests/1": context deadline exceeded'),
+    (PullCause.NO_OWNER, f'{X}writing blob: adding layer with blob "{D}": processing tar file(potentially insufficient UIDs or GIDs available in user namespace (requested 0:42 for /etc/gshadow): Check /etc/subuid and /etc/subgid if configured locally: lchown /etc/gshadow: invalid argument): exit status 1'),
+    (PullCause.KILLED, f'{U}failed to extract layer {D}: mount callback failed on /var/lib/containerd/tmpmounts/containerd-mount1: signal: killed: unknown'),
+    (PullCause.UNPACK, f'{U}failed to extract layer {D}: exit status 1: unpigz: skipping: <stdin>: corrupted -- crc32 mismatch'),
+    (PullCause.SNAPSHOTS, f'{DD}failed to register layer: symlink ../4c0a77/diff /var/lib/docker/overlay2/l/ABC: no such file or directory'),
     (PullCause.WEB_PAGE, f'{X}Error response from daemon: missing or empty Content-Type header'),
     (PullCause.WEB_PAGE, f'{X}initializing source docker://{IMAGE}: pinging container registry reg.example.net: invalid status code from registry 302 (Found)'),
     (PullCause.UNREACHABLE, 'RegistryUnavailable'),
@@ -284,3 +311,33 @@ def test_of_joined_errors_the_first_one_counts() -> None:
     assert (error.cause, error.confidence) == (PullCause.CANCELLED, Confidence.CERTAIN)
     assert read_error("\n\n").cause is None
     assert read_error("errors:\n").cause is None
+
+
+def test_a_mirror_of_containerd_is_told_as_one() -> None:
+    """containerd asks with ``ns=`` only where the host is not the registry's own."""
+    error = read_error(
+        f"{R}unexpected status from HEAD request to https://127.0.0.1:6443/v2/x/manifests/1?ns=docker.io: 500 Internal Server Error"
+    )
+    assert (error.host, error.mirror_of) == ("127.0.0.1:6443", "docker.io")
+    assert (
+        read_error(
+            f"{R}unexpected status from HEAD request to https://reg.example.net/v2/x/manifests/1: 500 Internal Server Error"
+        ).mirror_of
+        == ""
+    )
+
+
+def test_what_mirrors_answered_is_kept_beside_what_the_registry_answered() -> None:
+    error = read_error(
+        f'(Mirrors also failed: [m.example.net/a:1: pinging container registry m.example.net: Get "https://m.example.net/v2/": EOF]): {IMAGE}: reading manifest 1 in x: manifest unknown'
+    )
+    assert error.cause is PullCause.NO_IMAGE
+    assert error.mirrors.endswith('"https://m.example.net/v2/": EOF')
+
+
+def test_tries_with_several_credentials_that_differ_are_told_beside_each_other() -> None:
+    """CRI-O 1.33: the first try lost its connection, the second one had no access."""
+    one = 'unable to pull image or OCI artifact: pull image err: parsing image configuration: Get "https://cdn.example.net/x": EOF; artifact err: provided artifact is a container image'
+    other = f"unable to pull image or OCI artifact: pull image err: initializing source docker://{IMAGE}: reading manifest 1 in x/y: unauthorized: access; artifact err: get manifest: unauthorized: access"
+    error = read_error(f"[{one}, {other}]")
+    assert (error.cause, error.confidence, error.others) == (PullCause.CREDENTIALS, Confidence.LIKELY, "EOF")
