@@ -88,8 +88,8 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
     for name in ("--help", "--version"):
         if flags.values.get(name) not in {None, False, "False"}:
             raise findings.stop("no-start", f"with {name} the kubelet only prints it and exits")
-    set_gates(flags.values.get("--feature-gates") or {}, findings)
-    gates = flags.values.get("--feature-gates") or {}
+    gates = flags.gates
+    set_gates(gates, findings)
     doing = "failed to validate kubelet flags"
     if "--dynamic-config-dir" in flags.values and not feature_gates.enabled(
         "DynamicKubeletConfig", gates, findings.minor
@@ -127,7 +127,7 @@ def read_again(sources: Sources, first: Flags, findings: Findings) -> Flags:
     return again
 
 
-def set_gates(written: dict[str, bool], findings: Findings) -> None:
+def set_gates(written: Mapping[str, bool], findings: Findings) -> None:
     """Every gate that cannot be set is reported, and stops the kubelet."""
     mistakes = certain_mistakes(written, findings)
     doing = "failed to set feature gates from initial flags-based config"
@@ -137,7 +137,7 @@ def set_gates(written: dict[str, bool], findings: Findings) -> None:
         raise KubeletStoppedError
 
 
-def certain_mistakes(written: dict[str, bool], findings: Findings) -> tuple[GateMistake, ...]:
+def certain_mistakes(written: Mapping[str, bool], findings: Findings) -> tuple[GateMistake, ...]:
     """Gates that cannot be set. Where rollout does not know all gates of a minor, they are doubts, not fatal."""
     mistakes = feature_gates.mistakes(written, findings.minor)
     if feature_gates.certain(findings.minor):

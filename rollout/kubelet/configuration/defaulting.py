@@ -95,8 +95,8 @@ _PARALLEL_SINCE = 27
 _LOADER_EVICTS_SINCE = 26
 
 
-def fill(written: Object, minor: int) -> Object:
-    """``written`` with every default of a kubelet 1.``minor`` that reads a file."""
+def fill(written: Object, minor: int, gates: Mapping[str, bool]) -> Object:
+    """``written`` with every default of a kubelet 1.``minor`` that reads a file; ``gates`` are those of its flags."""
     full = dict(written)
     update = full.get("nodeStatusUpdateFrequency", "0s")
     if full.get("nodeStatusReportFrequency", "0s") == "0s" and update != "0s":
@@ -105,7 +105,7 @@ def fill(written: Object, minor: int) -> Object:
         full["podPidsLimit"] = -1
     if minor >= _PARALLEL_SINCE and "serializeImagePulls" not in full and full.get("maxParallelImagePulls", 0) >= 2:
         full["serializeImagePulls"] = False
-    _by_gates(full, minor)
+    _by_gates(full, minor, gates)
     values = defaults(minor)
     if minor >= _LOADER_EVICTS_SINCE:
         values = {name: value for name, value in values.items() if name != "evictionHard"}
@@ -137,8 +137,12 @@ def is_set(fields: Mapping[str, Any], name: str, kind: FieldType) -> bool:
     return isinstance(value, bool) or value not in _ZEROS
 
 
-def _by_gates(full: Object, minor: int) -> None:
-    written = full.get("featureGates") or {}
+def _by_gates(full: Object, minor: int, gates: Mapping[str, bool]) -> None:
+    """The gates of the flags are set before any file is read, and the file's are set over them.
+
+    Source: ``SetDefaults_KubeletConfiguration`` (``v1beta1/defaults.go``, 1.32 to 1.36) copies the process's gates.
+    """
+    written = {**gates, **(full.get("featureGates") or {})}
     for rule in gated(minor):
         if enabled(rule.gate, written, minor):
             _put(full, rule.path, rule.value)
@@ -147,15 +151,14 @@ def _by_gates(full: Object, minor: int) -> None:
 def without_file(minor: int) -> Object:
     """A kubelet without ``--config``, before its flags: the legacy defaults, with the gates that are on by default."""
     full = dict(legacy(minor))
-    _by_gates(full, minor)
+    _by_gates(full, minor, {})
     return full
 
 
 def with_file(minor: int, gates: Object) -> Object:
     """The defaults of a kubelet with a file that sets nothing but these gates."""
-    full = {**defaults(minor), "featureGates": gates}
-    _by_gates(full, minor)
-    del full["featureGates"]
+    full = dict(defaults(minor))
+    _by_gates(full, minor, gates)
     return full
 
 
@@ -170,12 +173,12 @@ def _put(into: Object, path: tuple[str, ...], value: Any) -> None:
         into[name] = value
 
 
-def fill_file(written: Object, minor: int) -> Object:
+def fill_file(written: Object, minor: int, gates: Mapping[str, bool]) -> Object:
     """The same for the file that ``--config`` names: its loader adds the thresholds of eviction (``loadConfigFile``).
 
     Up to 1.25 these were defaults like any other.
     """
-    full = fill(written, minor)
+    full = fill(written, minor, gates)
     thresholds: Any = defaults(minor).get("evictionHard") or {}
     if "evictionHard" not in full:
         full["evictionHard"] = thresholds

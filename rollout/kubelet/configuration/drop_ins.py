@@ -73,14 +73,14 @@ def patch_of(file: File, minor: int) -> Object:
     return {name: value for name, value in read.value.items() if name.casefold() not in {"kind", "apiversion"}}
 
 
-def apply_patches(base: Mapping[str, Any], patches: Iterable[Object], minor: int) -> Patched:
-    """Merges all drop-ins into the base and decodes the result once."""
+def apply_patches(base: Mapping[str, Any], patches: Iterable[Object], minor: int, gates: Mapping[str, bool]) -> Patched:
+    """Merges all drop-ins into the base and decodes the result once. ``gates`` are those of the flags."""
     if minor >= VERSIONED_SINCE:
         merged = shown(base, minor)
         for patch in patches:
             merged = merge_patch(merged, patch)
         read = _decoded(merged, minor)
-        read.configuration = fill(read.configuration, minor)
+        read.configuration = fill(read.configuration, minor, gates)
         return read
     overlay: Object = {}
     for patch in patches:

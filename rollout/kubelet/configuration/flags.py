@@ -152,6 +152,11 @@ class Flags:
     given: dict[str, str] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
 
+    @property
+    def gates(self) -> Mapping[str, bool]:
+        """What ``--feature-gates`` sets."""
+        return self.values.get("--feature-gates") or {}
+
     def text(self, name: str) -> str:
         """A text flag's value; ``""`` when it is not given."""
         value = self.values.get(name, "")

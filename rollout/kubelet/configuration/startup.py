@@ -39,7 +39,7 @@ def base(config: File | None, flags: Flags, findings: Findings) -> Object:
     if config is None:
         return with_flags(without_file(findings.minor), flags, findings.minor)
     written = _loaded(config, _loading(config, findings.minor), findings)
-    return _defaulted(written, config, Layer.FILE, findings)
+    return _defaulted(written, config, Layer.FILE, flags, findings)
 
 
 def _loading(file: File, minor: int) -> str:
@@ -75,13 +75,13 @@ def _refuse_mistakes(mistakes: list[Mistake], file: File, ahead: str, findings: 
         raise KubeletStoppedError
 
 
-def _defaulted(written: Object, file: File, layer: Layer, findings: Findings) -> Object:
+def _defaulted(written: Object, file: File, layer: Layer, flags: Flags, findings: Findings) -> Object:
     types = schema.fields_of(schema.ROOT, findings.minor)
     findings.files[file.path] = file
     origins = {name: Origin(layer, file.path) for name in written if is_set(written, name, types[name])}
     findings.origins.update(origins)
     _panic_over_gates(written, findings)
-    return fill_file(with_absolute_paths(written, file), findings.minor)
+    return fill_file(with_absolute_paths(written, file), findings.minor, flags.gates)
 
 
 def _panic_over_gates(written: Object, findings: Findings) -> None:
@@ -97,8 +97,9 @@ def _panic_over_gates(written: Object, findings: Findings) -> None:
         raise KubeletStoppedError
 
 
-def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findings: Findings) -> Object:
-    """The base with ``files`` merged into it, in the way of this minor."""
+def with_drop_ins(base: Object, sources: Sources, flags: Flags, findings: Findings) -> Object:
+    """The base with the drop-ins merged into it, in the way of this minor."""
+    files = sources.drop_ins or ()
     minor = findings.minor
     if minor < drop_ins.SINCE:
         message = wrapped(findings, "failed to parse kubelet flag", "unknown flag: --config-dir")
@@ -116,7 +117,7 @@ def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findi
             written = _loaded(
                 file, f"failed to load kubelet dropin file, path: {file.path}, error: {loading}", findings
             )
-            drop_in = _defaulted(written, file, Layer.DROP_IN, findings)
+            drop_in = _defaulted(written, file, Layer.DROP_IN, flags, findings)
             merged = drop_ins.merge_whole(base, drop_in, schema.ROOT, findings.minor)
             for name in merged:
                 if name not in written and merged[name] != base.get(name):
@@ -124,7 +125,7 @@ def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findi
             base = merged
         return base
     patches = [_patch(file, findings) for file in files]
-    patched = drop_ins.apply_patches(base, patches, findings.minor)
+    patched = drop_ins.apply_patches(base, patches, findings.minor, flags.gates)
     for mistake in patched.mistakes:
         author = _who_wrote(mistake.path[0], files, patches)
         message = f"failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: {mistake.text}"
@@ -253,7 +254,7 @@ def _configured(sources: Sources, findings: Findings) -> tuple[Object, Flags]:
     flags = read_flags(sources, findings)
     configuration = base(sources.config, flags, findings)
     if sources.drop_ins is not None:
-        configuration = with_drop_ins(configuration, sources, sources.drop_ins, findings)
+        configuration = with_drop_ins(configuration, sources, flags, findings)
     over = flags
     if sources.config is not None or sources.drop_ins is not None:
         over = read_again(sources, flags, findings)

@@ -12,6 +12,8 @@ from rollout.kubelet.configuration import defaulting, feature_gates, schema
 from rollout.kubelet.configuration.defaulting import GatedDefault
 from rollout.kubelet.configuration.schema import ROOT, Form, WhenShown
 
+from .starts import said, started
+
 MINORS = fields.known_minors()
 
 
@@ -105,6 +107,38 @@ def test_defaults_that_depend_on_gates() -> None:
     assert defaulting.gated(31) == ()
     assert defaulting.gated(32) == (restart,)
     assert [one.path for one in defaulting.gated(33)] == [restart.path, ("imagePullCredentialsVerificationPolicy",)]
+
+
+PULLS, RESTARTS = "KubeletEnsureSecretPulledImages", "KubeletCrashLoopBackOffMax"
+POLICY = {"imagePullCredentialsVerificationPolicy": "NeverVerifyPreloadedImages"}
+
+
+@pytest.mark.parametrize("drop_ins", [None, ("maxPods: 5\n",)])
+@pytest.mark.parametrize(
+    ("version", "gate", "values"),
+    [
+        ("1.34.1", f"{PULLS}=true", POLICY),
+        ("1.35.1", f"{PULLS}=false", {}),
+        ("1.34.1", f"{RESTARTS}=true", {"crashLoopBackOff": {"maxContainerRestartPeriod": "5m0s"}}),
+        ("1.35.1", f"{RESTARTS}=false", {"crashLoopBackOff": {}}),
+    ],
+)
+def test_a_gate_of_the_flags_decides_on_a_default_of_the_file(
+    version: str, gate: str, values: Mapping[str, Value], drop_ins: tuple[str, ...] | None
+) -> None:
+    found = started(version, "", f"--feature-gates={gate}", drop_ins=drop_ins)
+    shown = ("imagePullCredentialsVerificationPolicy", "crashLoopBackOff")
+    plain = started(version, "").effective
+    assert found.starts
+    name = shown[0] if gate.startswith(PULLS) else shown[1]
+    assert found.effective.get(name) == values.get(name) != plain.get(name)
+
+
+def test_without_a_file_the_defaults_are_older_than_the_flags() -> None:
+    found = started("1.34.1", None, f"--feature-gates={RESTARTS}=true")
+    assert "is enabled, CrashLoopBackOff.MaxContainerRestartPeriod must be set" in said(found)[0]
+    assert "must not be set if" in said(started("1.35.1", None, f"--feature-gates={PULLS}=false"))[0]
+    assert started("1.35.1", None, f"--feature-gates={PULLS}=false", drop_ins=("maxPods: 5\n",)).starts is False
 
 
 @pytest.mark.parametrize("minor", MINORS)

@@ -245,9 +245,12 @@ def namespaced_sysctl(name: str) -> bool:
 
 
 def restart_period(checked: Checked) -> Iterator[Complaint]:
-    """``crashLoopBackOff``, since 1.32."""
+    """``crashLoopBackOff``, since 1.32. Without a file its default is set before the flags, which may set the gate."""
     period = checked.inner("crashLoopBackOff").get("maxContainerRestartPeriod")
-    if checked.minor < 32 or not isinstance(period, str):
+    if not isinstance(period, str):
+        if checked.gate_on("KubeletCrashLoopBackOffMax"):
+            message = "FeatureGate KubeletCrashLoopBackOffMax is enabled, CrashLoopBackOff.MaxContainerRestartPeriod must be set"
+            yield wrong("crashLoopBackOff", message)
         return
     if checked.gate_off("KubeletCrashLoopBackOffMax"):
         message = "FeatureGate KubeletCrashLoopBackOffMax not enabled, CrashLoopBackOff.MaxContainerRestartPeriod must not be set"
