@@ -6,6 +6,7 @@ Sources: strconv and time of Go 1.15 to 1.24, pflag 1.0.5. Errors are ``GoValueE
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 
 from rollout.core.text import durations
@@ -13,9 +14,17 @@ from rollout.core.text import durations
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _FLOAT = re.compile(
-    r"[-+]?(?:(?:[0-9](?:_?[0-9])*)?(?:\.(?:[0-9](?:_?[0-9])*)?)?(?:[eE][-+]?[0-9]+)?|inf|infinity|nan)",
+    r"[-+]?(?:(?=\.?[0-9])(?:[0-9](?:_?[0-9])*)?(?:\.(?:[0-9](?:_?[0-9])*)?)?(?:e[-+]?[0-9](?:_?[0-9])*)?"
+    r"|inf|infinity)|nan",
     re.IGNORECASE | re.ASCII,
 )
+_HEX_FLOAT = re.compile(
+    r"[-+]?0x(?=\.?_?[0-9a-f])(?:_?[0-9a-f])*(?:\.(?:[0-9a-f](?:_?[0-9a-f])*)?)?p[-+]?[0-9](?:_?[0-9])*",
+    re.IGNORECASE | re.ASCII,
+)
+FLOAT32 = 32
+_LARGEST_FLOAT32 = float.fromhex("0x1.ffffffp127")
+"""From here on a number is rounded to one that a float32 does not have (``math.MaxFloat32`` and half a step)."""
 _DECIMAL = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
 _MOST_DIGITS = 4000
@@ -108,11 +117,19 @@ def _in_base_10(function: str, form: re.Pattern[str], text: str, least: int, bey
     return int(text)
 
 
-def decimal(text: str) -> float:
-    """``strconv.ParseFloat``."""
-    if not _FLOAT.fullmatch(text) or not re.search(r"[0-9]|inf|nan", text, re.IGNORECASE):
+def decimal(text: str, bits: int = 64) -> float:
+    """``strconv.ParseFloat``: also hexadecimal numbers, which need an exponent (``0x1p3``)."""
+    is_hex = bool(_HEX_FLOAT.fullmatch(text))
+    if not is_hex and not _FLOAT.fullmatch(text):
         raise GoValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
-    return float(text)
+    try:
+        number = float.fromhex(text.replace("_", "")) if is_hex else float(text)
+    except OverflowError:
+        number = math.inf
+    written = "inf" in text.lower()
+    if not written and (math.isinf(number) or (bits == FLOAT32 and abs(number) >= _LARGEST_FLOAT32)):
+        raise GoValueError(f"strconv.ParseFloat: parsing {quoted(text)}: value out of range")
+    return number
 
 
 def duration(text: str) -> int:
@@ -141,14 +158,21 @@ def _duration_mistake(text: str) -> str:
     return invalid
 
 
-def ip_address(text: str) -> str:
-    """``net.ParseIP``, which accepts no zones; the text stays as written."""
+_LEADING_ZEROS = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
+
+
+def parsed_ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """``net.ParseIP`` of Go up to 1.16, later ``ParseIPSloppy`` (k8s.io/utils ``net``): no zones, but leading zeros."""
     try:
-        if "%" in text:
-            raise ValueError(text)
-        ipaddress.ip_address(text)
+        return None if "%" in text else ipaddress.ip_address(_LEADING_ZEROS.sub("", text))
     except ValueError:
-        raise GoValueError(f"{quoted(text)} is not a valid IP address") from None
+        return None
+
+
+def ip_address(text: str) -> str:
+    """An IP address; the text stays as written."""
+    if parsed_ip(text) is None:
+        raise GoValueError(f"{quoted(text)} is not a valid IP address")
     return text
 
 

@@ -56,24 +56,34 @@ _NOT_TOGETHER = (
 )
 NO_THRESHOLDS = frozenset({"0%", "100%"})
 """Of a signal of eviction these two mean that it has no threshold (``parseThresholdStatement``)."""
+_SWAP_NEEDS_V2_SINCE = 30
 _NONE_ASKS_NOTHING = 28
 """From this minor on a topology manager of policy ``none`` ignores all options."""
 
 
 def options_without_gate(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Options while the gate for options is off."""
+    """Options while the gate for options is off; an empty map (``{}``) is one too, since Go compares it with nil."""
     field, gate = "cpuManagerPolicyOptions", "CPUManagerPolicyOptions"
-    options = checked.inner(field)
-    if options and checked.gate_off(gate) and not checked.gate_off("CPUManager"):
+    options = checked.values.get(field)
+    if isinstance(options, Mapping) and checked.gate_off(gate) and not checked.gate_off("CPUManager"):
         needs = f'require feature gates "CPUManager", "{gate}" enabled'
         yield Complaint(field, f"CPU Manager policy options {_go_map(options)} {needs}")
     field, gate = "topologyManagerPolicyOptions", "TopologyManagerPolicyOptions"
-    options = checked.inner(field)
-    if options and checked.gate_off(gate) and not checked.gate_off("TopologyManager"):
+    options = checked.values.get(field)
+    if isinstance(options, Mapping) and checked.gate_off(gate) and not checked.gate_off("TopologyManager"):
         gates = f'"TopologyManager", "{gate}"' if checked.minor == 26 else f'"{gate}"'
         yield Complaint(
             field, f"topology manager policy options {_go_map(options)} require feature gates {gates} enabled"
         )
+
+
+def swap_needs_cgroup_v2(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """``LimitedSwap``, since 1.30 (``run`` in ``cmd/kubelet/app/server.go`` of 1.29, 1.30 and 1.36)."""
+    if checked.minor < _SWAP_NEEDS_V2_SINCE or not checked.cgroup_v1 or checked.gate_off("NodeSwap"):
+        return
+    if checked.inner("memorySwap").get("swapBehavior") == "LimitedSwap":
+        message = "swap feature is enabled and LimitedSwap but it is only supported with cgroupv2"
+        yield Complaint("memorySwap", message)
 
 
 def topology_options(checked: Checked, _: Flags) -> Iterator[Complaint]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from rollout.kubelet.configuration import go_values
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.go_urls import UrlError, scheme_of
-from rollout.kubelet.configuration.go_values import GoValueError, quoted
+from rollout.kubelet.configuration.go_values import quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint
 
 # Names that Go's TLS knows: ``component-base/cli/flag/ciphersuites_flag.go``. The secure and the insecure names
@@ -51,19 +50,41 @@ REQUIRED_BY_HTTP2 = frozenset({"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECD
 """RFC 7540, 9.2.2: golang.org/x/net/http2 requires one of them in a list of suites."""
 
 
+_WRAPPED_SINCE = 24
+"""From this minor on an error names the step that failed."""
+
 _CLOUDS = {"aws": 26, "openstack": 25, "azure": 29, "vsphere": 29, "gce": 30}
 _BUILT_IN_UNTIL, _CLOUDS_UNTIL = 30, 33
 """The last minor with a provider built in: openstack was removed in 1.26, aws in 1.27, azure and vsphere by 1.30."""
 
 
+_CURVES = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
+"""``CurveID`` of crypto/tls in Go 1.26, with which 1.36 is built: P-256, P-384, P-521, X25519 and three with ML-KEM."""
+_MOST_CURVE = 2**16 - 1
+
+
 def tls(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Names that Go does not know."""
+    """Names and numbers that Go does not know (``InitializeTLS`` in ``cmd/kubelet/app/server.go``)."""
+    ahead = "failed to construct kubelet dependencies: " if checked.minor >= _WRAPPED_SINCE else ""
     for name in checked.entries("tlsCipherSuites"):
         if name not in CIPHER_SUITES:
-            yield Complaint("tlsCipherSuites", f"Cipher suite {name} not supported or doesn't exist")
+            yield Complaint("tlsCipherSuites", f"{ahead}Cipher suite {name} not supported or doesn't exist")
     version = checked.text("tlsMinVersion")
     if version and version not in VERSIONS:
-        yield Complaint("tlsMinVersion", f"unknown tls version {quoted(version)}")
+        yield Complaint("tlsMinVersion", f"{ahead}unknown tls version {quoted(version)}")
+    curves = checked.entries("tlsCurvePreferences")
+    for at, number in enumerate(curves):
+        if message := _no_curve(number, curves[:at]):
+            yield Complaint("tlsCurvePreferences", ahead + message)
+
+
+def _no_curve(number: int, before: list[int]) -> str:
+    """``tlsCurvePreferences``, since 1.36 (component-base ``cli/flag/curves_flag.go``)."""
+    if not 1 <= number <= _MOST_CURVE:
+        return f"curve preference {number} is out of range (must be 1-{_MOST_CURVE})"
+    if number in before:
+        return f"duplicate curve preference {number}"
+    return "" if number in _CURVES else f"curve preference {number} is not supported by the current Go version"
 
 
 def http2(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -107,7 +128,7 @@ def cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
 def node_ips(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     """``--node-ip``: one address, or one of each family where two are allowed. Other words only cause a warning."""
     node_ip, cloud = flags.text("--node-ip"), flags.text("--cloud-provider")
-    addresses = [known for word in node_ip.split(",") if (known := _address(word.strip())) is not None]
+    addresses = [known for word in node_ip.split(",") if (known := go_values.parsed_ip(word.strip())) is not None]
     if len(addresses) < 2:
         return
     gate = "CloudDualStackNodeIPs"
@@ -128,13 +149,6 @@ def node_ips(checked: Checked, flags: Flags) -> Iterator[Complaint]:
 
 _GATED_UNTIL = 31
 """The gate CloudDualStackNodeIPs, stable and on since 1.30, is removed after this minor."""
-
-
-def _address(word: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(word)
-    except ValueError:
-        return None
 
 
 def seccomp(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -176,11 +190,8 @@ def _no_socket(endpoint: str) -> str:
 
 def address(checked: Checked, _: Flags) -> Iterator[Complaint]:
     """The server's goroutine ends the process when it cannot listen."""
-    try:
-        go_values.ip_address(checked.text("address"))
-    except GoValueError:
-        if checked.flag("enableServer"):
-            yield Complaint("address", "listen tcp: lookup <nil>: no such host")
+    if checked.flag("enableServer") and go_values.parsed_ip(checked.text("address")) is None:
+        yield Complaint("address", "listen tcp: lookup <nil>: no such host")
 
 
 def ports(checked: Checked, _: Flags) -> Iterator[Complaint]:

@@ -105,7 +105,7 @@ def _threshold(signal: str, value: str, minor: int) -> None:
     if value in manager_checks.NO_THRESHOLDS:
         return
     if value.endswith("%"):
-        percent = go_values.decimal(value.rstrip("%"))
+        percent = _percent(value)
         if percent < 0:
             raise GoValueError(f"eviction percentage threshold {signal} must be >= 0%: {value}")
         if percent / 100 > (1 if minor >= _SHARES_SINCE else 100):
@@ -114,10 +114,15 @@ def _threshold(signal: str, value: str, minor: int) -> None:
         raise GoValueError(f"eviction threshold {signal} must be positive: {value}")
 
 
+def _percent(value: str) -> float:
+    """``parsePercentage`` reads a float32."""
+    return go_values.decimal(value.rstrip("%"), go_values.FLOAT32)
+
+
 def over_capacity(hard: Texts) -> bool:
     """Thresholds over all of the node's memory or disk: nothing can be allocated on any node."""
     values = (hard.get(signal, "") for signal in ("memory.available", "nodefs.available"))
-    return any(value.endswith("%") and not go_values.decimal(value.rstrip("%")) <= 100 for value in values)
+    return any(value.endswith("%") and not _percent(value) <= 100 for value in values)
 
 
 def _grace_period(_: str, value: str, __: int) -> None:
@@ -127,7 +132,7 @@ def _grace_period(_: str, value: str, __: int) -> None:
 
 def _reclaim(signal: str, value: str, _: int) -> None:
     if value.endswith("%"):
-        if go_values.decimal(value.rstrip("%")) <= 0:
+        if _percent(value) <= 0:
             raise GoValueError(f"eviction percentage minimum reclaim {signal} must be positive: {value}")
     elif quantities.parse(value).amount < 0:
         raise GoValueError(f"negative eviction minimum reclaim specified for {signal}")
@@ -214,6 +219,18 @@ def _iptables(checked: Checked, _: Flags) -> Iterator[Complaint]:
 def _allocatable(checked: Checked, _: Flags) -> Iterator[Complaint]:
     if over_capacity(checked.inner("evictionHard")):
         yield Complaint("evictionHard", "Failed to start ContainerManager invalid Node Allocatable configuration")
+
+
+def _credential_providers(checked: Checked, flags: Flags) -> Iterator[Complaint]:
+    """Their flags belong together; until 1.23 their gate is off by default (``kuberuntime_manager.go`` of 1.25 to 1.36)."""
+    if checked.gate_off("KubeletCredentialProviders"):
+        return
+    config, folder = flags.text("--image-credential-provider-config"), flags.text("--image-credential-provider-bin-dir")
+    ahead = "Failed to register CRI auth plugins"
+    if config and not folder:
+        yield Complaint("", f"{ahead}: plugin binary directory  did not exist")
+    if folder and not config:
+        yield Complaint("", f"{ahead}: credential provider config path is empty")
 
 
 def _system_cgroups(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -336,11 +353,12 @@ _STEPS: tuple[tuple[str, tuple[Check, ...]], ...] = (
     (_RUN, (_hostname,)),
     (_RUN, (serving_checks.lock, serving_checks.cloud_provider, serving_checks.authorization)),
     ("", (_cpus,)),
-    (_RUN, (_reservations, _hard_eviction, _qos, manager_checks.options_without_gate, manager_checks.topology_options)),
+    (_RUN, (_reservations, _hard_eviction, _qos)),
+    (_RUN, (manager_checks.options_without_gate, manager_checks.swap_needs_cgroup_v2, manager_checks.topology_options)),
     (_RUN, (_cpu_policy, manager_checks.cpu_options, manager_checks.memory_policy, _answer_in_time)),
     (_RUN, (serving_checks.endpoints, serving_checks.node_ips, serving_checks.seccomp)),
     (_NEW, (_no_root_folder, _runtime, _sync, _iptables, _eviction, _change_detection, _log_manager, _sysctls)),
-    ("", (_root_folder, _allocatable, _system_cgroups, serving_checks.http2)),
+    ("", (_credential_providers, _root_folder, _allocatable, _system_cgroups, serving_checks.http2)),
     (_RUN, (_run_once,)),
     ("", (serving_checks.address, serving_checks.ports)),
 )

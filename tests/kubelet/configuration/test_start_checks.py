@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 import pytest
 
-from .starts import said, started
+from rollout.kubelet import versions
+from rollout.kubelet.configuration.outcome import File, Sources
+from rollout.kubelet.configuration.startup import outcome
+
+from .starts import CONFIG, HEAD, said, started
 
 
 class Case(NamedTuple):
@@ -99,6 +103,21 @@ CASES = {
         "memoryManagerPolicy: Static\nkubeReserved: {memory: 2Gi}\nevictionHard: {memory.available: 0%}\n"
         "reservedMemory: [{numaNode: 0, limits: {memory: 3Gi}}]\n", 'the total amount "3Gi" of type "memory"', (22, 36), (21,),
     ),
+    "an empty map of topology options": Case("topologyManagerPolicyOptions: {}\n", "policy options map[] require feature gates", (26, 27), (28, 36)),
+    "an empty map of CPU options": Case("cpuManagerPolicyOptions: {}\n", "policy options map[] require feature gates", (22,), (23, 36)),
+    "no folder of credential providers": Case("", "plugin binary directory  did not exist", (24, 30, 36), (20, 23), ("--image-credential-provider-config=/a",)),
+    "no file of credential providers": Case("", "credential provider config path is empty", (24, 30, 36), (20, 23), ("--image-credential-provider-bin-dir=/a",)),
+    "both of them": Case("", "", (), (20, 24, 36), ("--image-credential-provider-bin-dir=/a", "--image-credential-provider-config=/b")),
+    "a curve": Case("tlsCurvePreferences: [29, 4588]\n", "", (), (35, 36)),
+    "an unknown curve": Case("tlsCurvePreferences: [29, 30]\n", "dependencies: curve preference 30 is not supported by the current Go version", (36,), (35,)),
+    "a curve twice": Case("tlsCurvePreferences: [29, 29]\n", "duplicate curve preference 29", (36,), (35,)),
+    "a number that no curve can have": Case("tlsCurvePreferences: [65536]\n", "curve preference 65536 is out of range (must be 1-65535)", (36,), (35,)),
+    "an address with leading zeros": Case("address: 010.0.0.01\n", "", (), (20, 25, 36)),
+    "the same in a flag": Case("", "", (), (20, 25, 36), ("--address=010.0.0.01", "--node-ip=010.0.0.1")),
+    "an address of three numbers": Case("address: 10.0.1\n", "listen tcp: lookup <nil>: no such host", (20, 36), ()),
+    "a share in hexadecimal digits": Case("evictionHard: {memory.available: 0x1p3%, nodefs.available: 1_0%}\n", "", (), (20, 36)),
+    "a share without digits": Case("evictionHard: {memory.available: e1%}\n", 'strconv.ParseFloat: parsing "e1": invalid syntax', (20, 36), ()),
+    "a share that is no float32": Case("evictionMinimumReclaim: {memory.available: 1e39%}\n", 'parsing "1e39": value out of range', (20, 36), ()),
     "a taint without an effect": Case("registerWithTaints: [{key: a}]\n", "", (), (23, 36)),
     "a taint that is none": Case("registerWithTaints: [{key: a b, value: c, effect: NoExecute}]\n", "invalid taint: {a b c NoExecute <nil>}", (23, 36), ()),
     "an endpoint in the file that is no socket": Case("containerRuntimeEndpoint: tcp://localhost:1\n", "only support unix socket endpoint", (28, 36), ()),
@@ -114,3 +133,15 @@ def test_whether_a_kubelet_starts(name: str) -> None:
     for minor in case.starts:
         found = started(f"1.{minor}.1", case.written, *case.flags)
         assert found.starts, (minor, found.messages)
+
+
+@pytest.mark.parametrize(
+    ("minor", "cgroup_v1", "starts"), [(29, True, True), (30, True, False), (30, False, True), (34, True, False)]
+)
+def test_limited_swap_needs_cgroup_v2(minor: int, cgroup_v1: bool, starts: bool) -> None:
+    config = File(
+        CONFIG, f"{HEAD}memorySwap: {{swapBehavior: LimitedSwap}}\nfeatureGates: {{NodeSwap: true}}\n".encode()
+    )
+    found = outcome(versions.known(f"1.{minor}.1"), Sources(config=config, cgroup_v1=cgroup_v1))
+    assert found.starts is starts
+    assert starts or "it is only supported with cgroupv2" in said(found)[0]
