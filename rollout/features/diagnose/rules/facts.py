@@ -35,6 +35,8 @@ class Kind(StrEnum):
     BOOTSTRAP = auto()  # error: why a kubelet that starts cannot use its client certificate
     ERROR = auto()  # error: the last error that a kubelet logged before its process ended
     EXIT = auto()  # status: systemd, or RKE2, saw the process end
+    END_TOLD = auto()  # error: what systemd reports of the end of the kubelet's unit, beside its status
+    GIVEN_UP = auto()  # systemd refuses to start the kubelet's unit, which was started too often
     RESTARTS = auto()  # count: systemd's restart counter
     QUEUED = auto()  # pod, container, image: the kubelet wants an image; described: "yes" in a `describe` of the pod
     UNQUEUED = auto()  # image: the kubelet begins the pull, after its own queue

@@ -89,6 +89,16 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
         (Kind.EXIT, f"{unit}.service: {main} process exited", r", code=\w+, status=(?P<status>\S+)")
         for unit in _UNITS for main in ("Main", "main")  # systemd up to 219 writes it small
     ),
+    *(
+        (Kind.END_TOLD, f"{unit}.service: {begins}", rest)
+        for unit in _UNITS
+        for begins, rest in (
+            ("Failed at step ", r"(?P<error>[A-Z_]{2,40} spawning .+)"),
+            ("Watchdog timeout", r"(?P<error> \(limit \S{1,20}\))!$"),
+            ("A process of this unit has been killed by the OOM killer", r"(?P<error>)\.$"),
+        )
+    ),  # systemd src/core/{execute,service,unit}.c
+    *((Kind.GIVEN_UP, f"{unit}.service: Start request repeated too quickly", r"") for unit in _UNITS),
     *((Kind.RESTARTS, f"{unit}.service: Scheduled restart job", r", restart counter is at (?P<count>\d+)") for unit in _UNITS),
 )  # fmt: skip
 _IN_WORDS = (
@@ -174,7 +184,10 @@ def container_of(path: str) -> str:
 def _worded(message: str) -> Iterator[BareFact]:
     for kind, begins, rest, by in _COMPILED.get(message[:KEY], ()):
         if message.startswith(begins) and (match := rest.match(message, len(begins))):
-            yield BareFact(kind, _plain(match) | ({"by": by} if by else {}))
+            fields = _plain(match) | ({"by": by} if by else {})
+            if kind is Kind.END_TOLD:
+                fields["error"] = begins.partition(".service: ")[2] + fields["error"]
+            yield BareFact(kind, fields)
             return
 
 
@@ -643,7 +656,13 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
         "reserve sandbox name",
         "error reserving ",
     ),
-    'Operation for "': ("UnmountVolume.TearDown", "UnmountDevice", "UnmapVolume", "UnmapDevice"),
+    'Operation for "': (
+        "UnmountVolume.TearDown",
+        "UnmountDevice",
+        "UnmapVolume",
+        "UnmapDevice",
+        "error cleaning subPath mounts",
+    ),
     "ListContainers": ("service failed",),
     "ListPodSandbox": ("service failed",),
     "ListImages": ("service failed",),

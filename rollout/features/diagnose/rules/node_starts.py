@@ -61,12 +61,59 @@ def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
                 continue
             ahead = _last_errors(run, facts.of(Kind.BOOTSTRAP))
             yield _loop(run, ahead, target) if _is_kubelets(run, facts) else _loop_of_a_program(run)
-    exits = [fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/")]
+    exits = [
+        fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/") and fact["status"] not in _ASKED_FOR
+    ]
     errors = facts.of(Kind.ERROR)
+    refused = {(each.node, each.clock): each for each in facts.of(Kind.GIVEN_UP)}
+    looping: set[tuple[str, str]] = set()
     for ended in _by_node(exits):
         for run in _runs(ended):
-            if (run[0].node, run[0].clock) not in explained:
-                yield _unexplained_loop(run, _last_errors(run, errors))
+            here = (run[0].node, run[0].clock)
+            if here not in explained:
+                looping.add(here)
+                yield _unexplained_loop(run, _last_errors(run, errors), _told(run, facts), refused.get(here))
+    for here, line in refused.items():
+        again = any(
+            (each.node, each.clock) == here and (each.at or 0.0) > (line.at or 0.0)
+            for each in facts.of(Kind.START, Kind.FATAL, Kind.EXIT)
+        )
+        if here not in explained | looping and not again and not _runs_since([line], facts):
+            yield _given_up(line, facts)
+
+
+_ASKED_FOR = ("15/TERM", "2/INT", "1/HUP")
+"""Signals that a person or a program sends: systemd takes such an end for a success, and a kubelet that fails does not end so."""
+
+
+def _told(run: Sequence[Fact], facts: Facts) -> list[Fact]:
+    """What systemd reports of each of these ends, beside its status; ``[]`` if it does not report the same of each."""
+    left = [fact for fact in facts.of(Kind.END_TOLD) if (fact.node, fact.clock) == (run[0].node, run[0].clock)]
+    told = []
+    for end in run:
+        near = next((fact for fact in left if abs((fact.at or 0.0) - (end.at or 0.0)) <= AHEAD), None)
+        if near is None or end["status"] != run[0]["status"]:
+            return []
+        left.remove(near)
+        told.append(near)
+    return told if len({_reason(fact) for fact in told}) == 1 else []
+
+
+def _given_up(line: Fact, facts: Facts) -> Finding:
+    """systemd refuses the next start, after few ends or after starts that were asked for."""
+    before = [
+        fact
+        for fact in facts.of(Kind.FATAL)
+        if (fact.node, fact.clock) == (line.node, line.clock) and 0 <= (line.at or 0.0) - (fact.at or 0.0) <= APART
+    ]
+    cause = "systemd no longer starts the kubelet: its unit was started too often in a short time. It stays down until it is started by hand."
+    if before:
+        cause += f" Its last end before that: {printable(before[-1]['error'].strip(': '), 240)}."
+    fetch = "the kubelet's own lines before that: journalctl -u kubelet. Then, once its cause is gone: systemctl reset-failed, and start the unit"
+    lines = [*before[-1:], line]
+    return Finding(
+        "kubelet-crash-loop", Confidence.CERTAIN, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=fetch
+    )
 
 
 def _is_kubelets(run: Sequence[Fact], facts: Facts) -> bool:
@@ -137,12 +184,19 @@ def _last_errors(ends: Sequence[Fact], errors: Iterable[Fact]) -> list[Fact]:
     return last if len({_reason(each) for each in last}) == 1 else []
 
 
-def _unexplained_loop(run: list[Fact], errors: list[Fact]) -> Finding:
-    """Only systemd shows the ends. The last error ahead of each of them may be the reason."""
+def _unexplained_loop(run: list[Fact], errors: list[Fact], told: list[Fact], refused: Fact | None) -> Finding:
+    """Only systemd shows the ends. The last error ahead of each of them may be the reason; ``told``: the one that systemd reports."""
     status = f"with status {run[-1]['status']}" if "/" in run[-1]["status"] else f"with exit status {run[-1]['status']}"
-    cause = (
-        f"the kubelet ended {counted(len(run), 'time')} soon after its start, {status}. It is started again for ever."
-    )
+    ended_for_good = refused is not None and (refused.at or 0.0) >= (run[-1].at or 0.0)
+    then = "systemd no longer starts it." if ended_for_good else "It is started again for ever."
+    if told:
+        cause = f"the kubelet's unit ended {counted(len(run), 'time')}, {status}. systemd reports with each end: {printable(told[-1]['error'], 240)}. {then}"
+        fetch = "the lines of the kubelet, of systemd and of the kernel around one of these ends: journalctl"
+        shown = proof([*told, *run, *([refused] if refused else [])])
+        return Finding(
+            "kubelet-crash-loop", Confidence.CERTAIN, nodes_of(run), since(run), cause, shown, fetch_next=fetch
+        )
+    cause = f"the kubelet ended {counted(len(run), 'time')} soon after its start, {status}. {then}"
     fetch = "the kubelet's own lines before one of these ends: journalctl -u kubelet"
     if errors:
         cause += f" The last error before each end: {printable(errors[-1]['error'], 240)}."

@@ -87,7 +87,7 @@ _BEFORE_RESERVED = re.compile(
     r"(?:Failed to create sandbox for pod \"[^\"]{1,253}\": )?(?:rpc error: code = \w{1,20} desc = )?"
 )
 _OPERATION = re.compile(
-    r'Operation for ".*" failed\. No retries permitted until .* Error: "?(?P<what>UnmountVolume\.TearDown|UnmountDevice|UnmapVolume(?:\.UnmapBlockVolume)?|UnmapDevice(?:\.\w{1,40})?) failed for volume "(?P<of>[^"]+)".*',
+    r'Operation for ".*" failed\. No retries permitted until .* Error: "?(?P<what>UnmountVolume\.TearDown|UnmountDevice|UnmapVolume(?:\.UnmapBlockVolume)?|UnmapDevice(?:\.\w{1,40})?|error cleaning subPath mounts)(?: failed)? for volume "(?P<of>[^"]+)".*',
     re.DOTALL,
 )
 _VOLUME = re.compile(r' \(UniqueName: "(?P<unique>[^"]{1,512})"\)(?: pod "(?P<pod>[^"]{1,253})")?')

@@ -435,3 +435,42 @@ def test_ends_of_different_processes_within_two_seconds_are_several() -> None:
     assert not found(lines(*(journal(klog(at / 2, told, "E", "server.go:294"), at / 2) for at in range(3)))), (
         "one process"
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "words"),
+    [
+        ("Failed at step EXEC spawning /usr/bin/kubelet: Exec format error", "exited, status=203/EXEC", "Exec format error"),
+        ("Watchdog timeout (limit 10s)!", "killed, status=6/ABRT", "Watchdog timeout (limit 10s)"),
+        ("A process of this unit has been killed by the OOM killer.", "killed, status=9/KILL", "killed by the OOM killer"),
+    ],
+)  # fmt: skip
+def test_what_systemd_reports_of_each_end_is_its_reason(told: str, status: str, words: str) -> None:
+    ends = [f"kubelet.service: {told}", f"kubelet.service: Main process exited, code={status}"]
+    every = [journal(line, at, "systemd[1]") for at in (0, 30, 60) for line in ends]
+    (loop,) = found(lines(*every)).values()
+    assert loop.confidence is Confidence.CERTAIN
+    assert words in loop.cause
+    (loop,) = found(lines(*every[1:])).values()
+    assert loop.confidence is Confidence.LIKELY, "one end without it"
+
+
+def test_ends_by_a_signal_that_someone_sends_are_no_loop() -> None:
+    for status in ("15/TERM", "2/INT", "1/HUP"):
+        end = f"kubelet.service: Main process exited, code=killed, status={status}"
+        assert found(lines(*(journal(end, at * 30, "systemd[1]") for at in range(5)))) == {}
+
+
+def test_a_kubelet_that_systemd_no_longer_starts() -> None:
+    refused = journal("kubelet.service: Start request repeated too quickly.", 2, "systemd[1]")
+    (down,) = found(lines(journal(klog(1, BAD, "E"), 1), refused)).values()
+    assert (down.id, down.confidence) == ("kubelet-crash-loop", Confidence.CERTAIN)
+    assert "no longer starts" in down.cause
+    assert "maxParallelImagePulls 0" in down.cause
+    assert found(lines(refused, _start(60))) == {}, "it was started again"
+    exits = [
+        journal("kubelet.service: Main process exited, code=exited, status=1/FAILURE", at, "systemd[1]")
+        for at in range(3)
+    ]
+    (loop,) = found(lines(*exits, refused)).values()
+    assert loop.cause.endswith("systemd no longer starts it.")
