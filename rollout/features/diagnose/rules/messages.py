@@ -126,6 +126,7 @@ _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
     "Eviction manager: must evict pod(s) to reclaim": (Kind.EVICTS, ()),
     "Pulling image without credentials": (Kind.UNQUEUED, (("image", "image"),)),
     "Failed to pull image": (Kind.PULL_FAILED, (("image", "image"), ("err", "error"))),
+    "PullImage from image service failed": (Kind.PULL_FAILED, (("image", "image"), ("err", "error"))),
     "Kubelet version": (Kind.START, (("kubeletVersion", "version"),)),
     "Attempting to register node": (Kind.NODE, (("node", "node"),)),
     "Successfully registered node": (Kind.NODE, (("node", "node"),)),

@@ -179,11 +179,11 @@ def _chain(plain: str) -> PullError:
             if words.startswith("403 ") and _SIGNED.search(_url(links, tokens)):
                 cause = PullCause.STORAGE_REFUSES
             if cause is PullCause.NO_IMAGE_OR_ACCESS and links[-1] == "denied":
-                told = re.search(r"(?:^|: )denied: (.*)$", skeleton)
-                if told and _OTHERWISE.search(told[1]):
-                    marks = sum(map(told[1].count, _MARKS))
-                    words = _printed([told[1]], tokens[len(tokens) - marks :])[0][:200]
-                    cause = PullCause.DENIED_OTHERWISE
+                told = _behind(skeleton, tokens, "denied: ")
+                if _OTHERWISE.search(told):
+                    words, cause = told, PullCause.DENIED_OTHERWISE
+            if cause is PullCause.REFUSED and (told := _behind(skeleton, tokens, f"{links[-1]} - Server message: ")):
+                words = f"{links[-1]}: {told}"[:200]
             return PullError(cause, confidence, words, asked, begins, mirror_of)
     return PullError(None, Confidence.UNKNOWN, _printed(links, tokens)[-1][:200], asked, begins)
 
@@ -193,10 +193,16 @@ _SIGNED = re.compile(
 )
 """Keys of a link that carries its own permission. A client gets it from the registry, which has taken the credentials by then."""
 _OTHERWISE = re.compile(
-    r"\b(?:quota|exceeded|suspended|disabled|payment|billing|vulnerabilit(?:y|ies)|severity|scann(?:ed|ing)|quarantined?|maintenance)\b",
+    r"\b(?:quota|exceeded|suspended|disabled|payment|billing|vulnerabilit(?:y|ies)|severity|scann(?:ed|ing)|quarantined?|maintenance)\b|\bclient with IP\b",
     re.IGNORECASE,
 )
 """Words of a registry that denies a pull for something other than the credentials."""
+
+
+def _behind(skeleton: str, tokens: list[tuple[str, str]], begins: str) -> str:
+    """The registry's own text behind these words of a link, as it was printed."""
+    told = re.search(rf"(?:^|: ){re.escape(begins)}(.*)$", skeleton)
+    return _printed([told[1]], tokens[len(tokens) - sum(map(told[1].count, _MARKS)) :])[0][:200] if told else ""
 
 
 def _url(links: list[str], tokens: list[tuple[str, str]]) -> str:
@@ -510,7 +516,8 @@ _FORMS = (
     # Between the kubelet and the registry.
     _whole(
         PullCause.RUNTIME_AWAY,
-        rf"connection error: desc = {_QUOTED}", rf"connection error: desc = .*dial unix {_PATH}: .*", r"error reading from server: (?:unexpected )?EOF(?:: unavailable)?", r"transport is closing",
+        rf"connection error: desc = {_QUOTED}", rf"connection error: desc = .*dial unix {_PATH}: .*", r"error reading from server: (?:unexpected )?EOF(?:: unavailable)?",
+        r"error reading from server: read unix .*: (?:connection reset by peer|use of closed network connection)", r"transport is closing",
         r"Cannot connect to the Docker daemon at .*", r"the client connection is closing", r"error while dialing.*",
     ),
     _Form(PullCause.OWN_LIMIT, re.compile(r"^context deadline exceeded$"), Confidence.LIKELY),

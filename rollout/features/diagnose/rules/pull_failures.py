@@ -509,13 +509,20 @@ class _Judged:
     fetch: str = ""
 
 
+_FETCH_NEXT = "what the other hosts answered: containerd prints the error of one of them, and `trying next host` in its log has the others"
+
+
 def _judged(read: PullError, failed: _Failed) -> _Judged:
     image, fetch = failed.image, _FETCH_MORE.get(read.cause, "") if read.cause else ""
+    told = str(read.cause)
+    if read.mirror_of:
+        told = re.sub(r"^the registry\b", f"the node's mirror of {read.mirror_of}", told)
+        fetch = f"{fetch}; {_FETCH_NEXT}" if fetch else _FETCH_NEXT
     if read.cause and read.confidence is Confidence.CERTAIN:
         answer = f": `{read.words}`" if read.cause in _WITH_WORDS else ""
-        return _Judged(f"{read.cause}{_asked(read, image)}{answer}.{_mirrors(read)}", Confidence.CERTAIN, fetch)
+        return _Judged(f"{told}{_asked(read, image)}{answer}.{_mirrors(read)}", Confidence.CERTAIN, fetch)
     if read.cause:
-        cause = f"{read.cause}{_asked(read, image)}, by its last words: `{read.words}`.{_mirrors(read)}"
+        cause = f"{told}{_asked(read, image)}, by its last words: `{read.words}`.{_mirrors(read)}"
         if read.others:
             cause += (
                 f" Another try of the same pull, with other credentials, ended by: `{printable(read.others, 200)}`."
@@ -583,6 +590,6 @@ def _mirrors(read: PullError) -> str:
 def _asked(read: PullError, image: str) -> str:
     """The host that was asked, if it is not the image's registry: a mirror, or a host that the registry names."""
     if read.mirror_of:
-        return f" (asked: {read.host}, a mirror of {read.mirror_of} by the node's configuration)"
+        return f" (asked: {read.host}, which is a mirror by the node's configuration)"
     own = registry(image).partition(":")[0]
     return f" (asked: {read.host})" if read.host and not read.host.partition(":")[0].endswith(own) else ""

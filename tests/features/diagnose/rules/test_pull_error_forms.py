@@ -200,6 +200,8 @@ FORMS = (
     (PullCause.BLOCKED, f'(Mirrors also failed: [10.0.0.4:5000/shop/web:1: reading manifest 1 in 10.0.0.4:5000/shop/web: manifest unknown]): {IMAGE}: registry reg.example.net/shop is blocked in /etc/containers/registries.conf or /etc/containers/registries.conf.d'),
     (PullCause.CREDENTIALS, f'unable to pull image or OCI artifact: pull image err: initializing source docker://{IMAGE}: reading manifest 1 in reg.example.net/shop/web: authentication required; artifact err: provided artifact is a container image'),
     (PullCause.DENIED_OTHERWISE, f'{X}initializing source docker://{IMAGE}: reading manifest 1 in reg.example.net/shop/web: denied: Quota has been exceeded on namespace'),
+    (PullCause.DENIED_OTHERWISE, f"{DD}Get https://lab1.azurecr.example/v2/a/b/manifests/7: denied: client with IP '203.0.113.9' is not allowed access."),
+    (PullCause.RUNTIME_AWAY, 'rpc error: code = Unavailable desc = error reading from server: read unix @->/run/containerd/containerd.sock: read: connection reset by peer'),
     (PullCause.STORAGE_REFUSES, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status code https://bucket.s3.example.net/blobs/{D}/data?X-Amz-Expires=1200&X-Amz-Signature=%5BREDACTED%5D: 403 Forbidden'),
     (PullCause.STORAGE_REFUSES, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status from GET request to https://store.blob.example.net/a/{D}/data?se=2026-01-01&sig=x: 403 This request is not authorized'),
     (PullCause.DAMAGED, f'{X}failed to pull image "{IMAGE}": failed commit on ref "layer-{D}": unexpected commit size 13852439, expected 13804441: unknown'),
@@ -341,3 +343,14 @@ def test_tries_with_several_credentials_that_differ_are_told_beside_each_other()
     other = f"unable to pull image or OCI artifact: pull image err: initializing source docker://{IMAGE}: reading manifest 1 in x/y: unauthorized: access; artifact err: get manifest: unauthorized: access"
     error = read_error(f"[{one}, {other}]")
     assert (error.cause, error.confidence, error.others) == (PullCause.CREDENTIALS, Confidence.LIKELY, "EOF")
+
+
+def test_the_registrys_own_text_is_shown_where_it_refuses_a_request() -> None:
+    error = read_error(
+        f"{U}failed to copy: httpReadSeeker: failed open: unexpected status code https://reg.example.net/v2/a/manifests/{D}: 412 Precondition Failed - Server message: unknown: current image with 5 vulnerabilities cannot be pulled due to configured policy"
+    )
+    assert error.cause is PullCause.REFUSED
+    assert (
+        error.words
+        == "412 Precondition Failed: unknown: current image with 5 vulnerabilities cannot be pulled due to configured policy"
+    )
