@@ -67,8 +67,8 @@ NOT_COUNTED = frozenset(
     ]
 )
 """Of these the ones that take long, and in which nearly no line is reached that no other counted test reaches. One test of a file says so by the mark `no_cover`."""
-LONG_SECONDS = 3.0
-"""CPU seconds. `make test` draws half of the tests with processes of a file if they take longer, by the measured table: 15 minutes hold no more."""
+LONG_SECONDS = 2.0
+"""CPU seconds. `make test` draws a quarter of the tests with processes of a file if they take longer, by the measured table: 15 minutes hold no more."""
 QUICK_SECONDS = 0.5
 """CPU seconds of each file in `make quick`, as they were measured in full depth: some tests of a file that takes longer are drawn."""
 PROCESS_EVENTS = frozenset(
@@ -192,7 +192,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a file that says ``drawn(N)`` so many tests are run; all of them at night, and where a test is asked for by its name.
 
-    ``quick`` draws of every file that takes long by the measured table, and `make test-outside` half of the tests of such a file.
+    ``quick`` draws of every file that takes long by the measured table, and `make test-outside` a quarter of the tests of such a file.
     """
     marked = {item.path for item in items if item.get_closest_marker("process") or item.get_closest_marker("root")}
     if unread := [str(path) for path in marked if not _says_what_it_needs(path)]:
@@ -210,7 +210,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = {file: set(sample(file, tests, _most(file, len(tests)))) for file, tests in files.items()}
     if config.getoption("outside") or config.getoption("undrawn"):
         for file, tests in _outside(items).items():
-            chosen[file] -= set(tests) - set(sample(f"half of {file}", tests, _most_outside(file, len(tests))))
+            chosen[file] -= set(tests) - set(sample(f"quarter of {file}", tests, _most_outside(file, len(tests))))
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
@@ -248,12 +248,12 @@ def _outside(items: list[pytest.Item]) -> dict[str, list[str]]:
 
 
 def _most_outside(file: str, tests: int) -> int:
-    """How many of a file's tests with processes are run: half of them if they take long, but two at least."""
+    """How many of a file's tests with processes are run: a quarter of them if they take long, but two at least."""
     from tests.times import known  # a plugin: pytest reads it first
 
     row = known().get(file)
     cpu = tests * float(row["cpu"]) / int(row["tests"]) if row else 0.0
-    return tests if cpu <= LONG_SECONDS else max(min(tests, 2), (tests + 1) // 2, int(tests * LONG_SECONDS / cpu))
+    return tests if cpu <= LONG_SECONDS else max(min(tests, 2), (tests + 3) // 4, int(tests * LONG_SECONDS / cpu))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
