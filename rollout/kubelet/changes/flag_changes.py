@@ -287,6 +287,11 @@ def _flag_change(
         then = layout.rewritten(now, texts)
     except ValueError as error:
         raise LayoutError("template-not-understood", f"{paths} as rendered: {error}") from None
+    if DROP_IN in texts and then.start.file != DROP_IN:
+        decides = f"{then.start.file} sets ExecStart=, and systemd reads it after {DROP_IN}"
+        if ours:
+            raise LayoutError("flag-shadowed", f"{ours[0]} would not be in force: {decides}")
+        raise LayoutError("flag-shadows-field", f"{next(iter(taken))} would still be set: {decides}")
     for name in flags:
         if not holds(then.asked, name):
             where = then.origin(name.name) or "nowhere"
@@ -312,11 +317,21 @@ def _flag_change(
         for path in texts
     }
     files = tuple(_file(fit, path, text, reasons[path]) for path, text in texts.items())
+    copied = [(DROP_IN, variable) for variable in repeated(now, ours, taken)] + _copied(now, texts)
     notes = tuple(
-        f"{DROP_IN} repeats the words of ${variable}: later edits of it in {now.start.set_by[variable]} have no effect"
-        for variable in repeated(now, ours, taken)
+        f"{path} repeats the words of ${variable}: later edits of it in {now.start.set_by[variable]} have no effect"
+        for path, variable in copied
     )
     return FlagChange(then, flags, files, notes)
+
+
+def _copied(now: Layout, texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The environment file that takes a variable over from ``Environment=``, whose words it repeats."""
+    home = now.flags_home
+    if not isinstance(home, EnvHome) or home.path not in texts or home.variable not in now.start.set_by:
+        return []
+    by_file = any(home.variable in env_file.values(text) for text in now.environments.values())
+    return [] if by_file or not now.variable_value.strip() else [(home.path, home.variable)]
 
 
 def _file(fit: FitNode, path: str, text: str, reasons: tuple[str, ...]) -> FileChange:

@@ -63,10 +63,10 @@ def side_effects(
     changed: dict[str, tuple[Value, Value]] = {}
     for name in sorted({*before, *after}):
         old, new, here = before.get(name), after.get(name), f"{path}{name}"
-        if name not in intended:
+        wanted = intended.get(name, {})
+        if name not in intended and not (isinstance(old, dict) and isinstance(new, dict)):
             changed |= {here: (old, new)} if old != new else {}
             continue
-        wanted = intended[name]
         if isinstance(wanted, dict) and isinstance(old, dict) and isinstance(new, dict):
             changed |= side_effects(old, new, wanted, f"{here}.")
     return changed

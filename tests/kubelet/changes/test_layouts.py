@@ -97,3 +97,47 @@ def test_nodes_that_are_alike_except_for_their_names_each_get_a_change() -> None
     for name in ("tess-node-0001", "tess-node-0002"):
         made = cache.made_for(layouts.node(texts_of("flatcar"), hostname=name), settings(__v=4), nodes.node(name))
         assert isinstance(made, Proposal), made
+
+
+LATER = "/etc/systemd/system/kubelet.service.d/exec-start.conf"
+COMMAND = "/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --kubeconfig=/etc/kubernetes/kubelet.conf {more}"
+
+
+def later(more: str) -> dict[str, str]:
+    """A command line in a drop-in that systemd reads after ours, as `systemctl edit` and Bottlerocket write it."""
+    return {
+        nodes.FRAGMENT: "[Service]\nExecStart=/usr/bin/kubelet\nRestart=always\n",
+        LATER: f"[Service]\nExecStart=\nExecStart={COMMAND.format(more=more)}\n",
+        nodes.CONFIG: nodes.CONFIG_TEXT,
+    }
+
+
+@pytest.mark.parametrize("more", ["", "--v=2"])
+def test_a_command_line_that_systemd_reads_after_our_drop_in_is_named(more: str) -> None:
+    reference, reason = refused(layouts.node(later(more)), settings(__v=4))
+    assert reference == "flag-shadowed"
+    assert reason == f"--v=4 would not be in force: {LATER} sets ExecStart=, and systemd reads it after {DROP_IN}"
+
+
+def test_a_flag_that_only_a_later_command_line_gives_is_not_moved() -> None:
+    reference, reason = refused(layouts.node(later("--max-pods=20")), settings(maxPods=58), MOVE)
+    assert reference == "flag-shadows-field"
+    assert reason == f"--max-pods would still be set: {LATER} sets ExecStart=, and systemd reads it after {DROP_IN}"
+
+
+def test_the_plan_says_that_an_environment_file_takes_over_a_variable_of_a_unit() -> None:
+    """KubeKey gives the variable in its drop-in, and has no environment file yet."""
+    texts = {**texts_of("kubeadm-docker"), EXTRA: LAYOUTS["eks-al2"][EXTRA]}
+    del texts[nodes.DEB]
+    found = layouts.node(texts)
+    change, written = proposed(found, settings(__v=4))
+    assert list(written) == [nodes.DEB]
+    taken_over = f"{nodes.DEB} repeats the words of $KUBELET_EXTRA_ARGS: later edits of it in {EXTRA} have no effect"
+    assert taken_over in change.notes
+    again = nodes.applied(found, change)
+    assert taken_over not in proposed(again, settings(__v=5))[0].notes
+
+
+def test_a_side_effect_names_the_part_that_changes() -> None:
+    change, _ = proposed(layouts.node(texts_of("kubespray"), "1.31.4"), settings(__v=4))
+    assert [note for note in change.notes if "logging" in note] == ["side effect: logging.verbosity: 2 → 4"]

@@ -114,7 +114,9 @@ def _written(snapshot: Snapshot, setting: Setting, row: Row, said: _Said) -> Cha
     in_directory = said.path.startswith(f"{DIRECTORY}/")
     beaten = said.path.split("/") > DROP_IN.split("/") if in_directory else said.value is not None and said.path != MAIN
     if beaten:
-        raise LayoutError("crio-config-shadowed", f"{said.path} sets {said.value} and would override {DROP_IN}")
+        raise LayoutError(
+            "crio-config-shadowed", f"{said.path} sets {row.key} to {said.value} and would override {DROP_IN}"
+        )
     before = node_files.text(snapshot.files, DROP_IN)
     after = toml_edit.assign(before or "", (*_TABLE, row.key), str(setting.value), DROP_IN)
     now = row.default if said.value is None else said.value
