@@ -173,7 +173,7 @@ def test_a_template_of_flags_is_tried_even_if_the_playbook_has_no_flags(flags: s
     ("drop_in", "complaint"),
     [
         ("[Service]\nExecStart=\nExecStart={{ exec_start }} --v=9\n", f"{DROP_IN}:2:1: the template would start another command than `exec_start`"),
-        ("[Service]\n\nExecStart={{ exec_start }}\n", f"{DROP_IN}:3:1: invalid template output: the unit has 2 ExecStart= commands"),
+        ("[Service]\n\nExecStart={{ exec_start }}\n", f"{DROP_IN}:3:1: invalid template output: the unit has 2 ExecStart= commands: kubelet.service (line 2), {nodes.DROP_IN} (line 3)"),
     ],
 )  # fmt: skip
 def test_a_drop_in_concerns_plain_units(drop_in: str, complaint: str) -> None:

@@ -187,7 +187,7 @@ def _compose(content: bytes) -> tuple[str, MappingNode | None]:
         line = mark.line + 1 if mark is not None else 0
         raise SpliceError("yaml-unreadable", f"not readable YAML: {_first_line(error)}", line) from None
     if len(roots) > 1:
-        raise SpliceError("yaml-documents", "the file contains several documents")
+        raise SpliceError("yaml-documents", f"the file contains several documents{_where(roots[1])}")
     if not roots:
         return text, None
     if not isinstance(roots[0], MappingNode):
@@ -304,6 +304,10 @@ def _key(node: Node) -> str:
     return text if _is_quoted(node) else yaml_document.key_text(resolve("", text))
 
 
+def _where(node: Node) -> str:
+    return f" (line {node.start_mark.line + 1}, column {node.start_mark.column + 1})"
+
+
 def _is_quoted(node: Node) -> bool:
     return getattr(node, "style", None) in {"'", '"', "|", ">"}
 
@@ -315,7 +319,8 @@ def _expect_tag(node: Node, tag: str) -> None:
 
 def _merge_map(work: _Work, node: MappingNode, wanted: Mapping[str, Value], path: tuple[str, ...]) -> None:
     if node.anchor:
-        raise SpliceError("yaml-anchor", f"an anchor or alias on the way to {'.'.join(path) or 'the root'}")
+        message = f"an anchor or alias on the way to {'.'.join(path) or 'the root'}{_where(node)}"
+        raise SpliceError("yaml-anchor", message)
     present = {_key(key): (key, value) for key, value in node.value}
     added: dict[str, Value] = {}
     for name, new in wanted.items():
@@ -338,14 +343,15 @@ def _merge_map(work: _Work, node: MappingNode, wanted: Mapping[str, Value], path
 
 def _replace(work: _Work, key: Node, value: Node, new: Value, path: tuple[str, ...]) -> None:
     if value.anchor or value.start_mark.index < key.end_mark.index:
-        raise SpliceError("yaml-anchor", f"an anchor or alias on the way to {'.'.join(path)}")
+        raise SpliceError("yaml-anchor", f"an anchor or alias on the way to {'.'.join(path)}{_where(key)}")
     if getattr(value, "style", None) in {"|", ">"}:
-        raise SpliceError("yaml-block-scalar", f"{'.'.join(path)} is written as a block of text")
+        raise SpliceError("yaml-block-scalar", f"{'.'.join(path)} is written as a block of text{_where(key)}")
     start, end = value.start_mark.index, _end(work.text, value)
     if _is_block(value):
         start = _after_colon(work.text, key)
         if "#" in work.text[start:end]:
-            raise SpliceError("yaml-comment", f"a comment inside the old value of {'.'.join(path)} would be lost")
+            message = f"a comment inside the old value of {'.'.join(path)} would be lost{_where(key)}"
+            raise SpliceError("yaml-comment", message)
     elif value.start_mark.index == value.end_mark.index:
         start = end = _after_colon(work.text, key)
     gap = "" if start > 0 and work.text[start - 1] in " \t" else " "
@@ -372,7 +378,7 @@ def _insert(work: _Work, node: MappingNode, added: Mapping[str, Value]) -> None:
         at = node.end_mark.index - 1
         tail = work.text[node.start_mark.index + 1 : at].rstrip()
         if "#" in tail:
-            raise SpliceError("yaml-comment", "a comment inside a map in braces")
+            raise SpliceError("yaml-comment", f"a comment inside a map in braces{_where(node)}")
         at = node.start_mark.index + 1 + len(tail)
         gap = _gap(work, node)
         inner = f",{gap}".join(f"{work.flow(name)}: {work.flow(value)}" for name, value in added.items())
@@ -380,7 +386,8 @@ def _insert(work: _Work, node: MappingNode, added: Mapping[str, Value]) -> None:
         return
     last_value = node.value[-1][1]
     if getattr(_last_leaf(last_value), "style", None) in {"|", ">"}:
-        raise SpliceError("yaml-block-scalar", "the last value before the new key is a block of text")
+        message = f"the last value before the new key is a block of text{_where(node.value[-1][0])}"
+        raise SpliceError("yaml-block-scalar", message)
     indent = " " * node.value[0][0].start_mark.column
     at = _line_end(work.text, _end(work.text, last_value))
     lines = "".join(work.end_of_line + line for line in block(added, indent))

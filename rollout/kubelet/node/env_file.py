@@ -37,13 +37,21 @@ def parse(text: str) -> tuple[Assignment, ...]:
         elif text[at] in "#;":
             end = _line_end(text, at)
             if text[at:end].endswith("\\"):
-                raise ValueError("a comment ends with a backslash, which systemd versions read differently")
+                line = _line_of(text, at)
+                raise ValueError(
+                    f"a comment ends with a backslash, which systemd versions read differently (line {line})"
+                )
             at = end
         else:
             at, assignment = _assignment(text, at)
             if assignment is not None:
                 assignments.append(assignment)
     return tuple(assignments)
+
+
+def _line_of(text: str, at: int) -> int:
+    """The number of the line with this character, counted as editors do."""
+    return len(text[:at].replace("\r\n", "\n").replace("\r", "\n").split("\n"))
 
 
 def _line_end(text: str, at: int) -> int:
@@ -82,12 +90,13 @@ def _value(text: str, at: int) -> tuple[str, int]:
 def _single(text: str, at: int) -> tuple[str, int]:
     end = text.find("'", at)
     if end < 0:
-        raise ValueError("a single quote is never closed")
+        raise ValueError(f"a single quote is never closed (line {_line_of(text, at)})")
     return text[at:end], end + 1
 
 
 def _double(text: str, at: int) -> tuple[str, int]:
     value: list[str] = []
+    opened = at
     while at < len(text) and text[at] != '"':
         if text[at] == "\\" and at + 1 < len(text):
             at += 1
@@ -99,7 +108,7 @@ def _double(text: str, at: int) -> tuple[str, int]:
             value.append(text[at])
         at += 1
     if at >= len(text):
-        raise ValueError("a double quote is never closed")
+        raise ValueError(f"a double quote is never closed (line {_line_of(text, opened)})")
     return "".join(value), at + 1
 
 

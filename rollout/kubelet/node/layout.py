@@ -314,7 +314,8 @@ def _layout(
     pieces = unit_file.expand(start.command, start.file, environment, sources, start.specifiers)
     if not pieces or pieces[0].text.rsplit("/", 1)[-1] not in PROGRAMS:
         program = pieces[0].text if pieces else "nothing"
-        raise LayoutError("layout-not-understood", f"{start.file} starts {program}, which is not a kubelet")
+        message = f"ExecStart= in {start.file} starts {program}, which is not a kubelet"
+        raise LayoutError("layout-not-understood", message)
     words = unit_file.exec_words(start.command, start.specifiers)
     home = _flags_home(start, environments, sources, words, lost)
     return Layout(_name(words, home), start, pieces, running, texts, environments, home)

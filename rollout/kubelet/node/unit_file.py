@@ -8,7 +8,8 @@ src/shared/conf-parser.c, systemd 252). Text that versions of systemd read diffe
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 
 from rollout.core.model.frozen import dataclass
@@ -31,10 +32,11 @@ _SPECIFIER = re.compile(r"%(.?)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class UnitLine:
-    """``key=value`` of the ``[Service]`` section, continued lines joined."""
+    """``key=value`` of the ``[Service]`` section, continued lines joined; ``line`` is the first of them."""
 
     key: str
     value: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +75,40 @@ def service_lines(text: str) -> tuple[UnitLine, ...]:
     """The assignments of ``[Service]``, in order."""
     lines: list[UnitLine] = []
     section = ""
-    for line in _joined(text):
+    for number, line in _joined(text):
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1]
         elif section == "Service" and "=" in line:
             key, _, value = line.partition("=")
-            lines.append(UnitLine(key.strip(_BLANKS), value.strip(_BLANKS)))
+            lines.append(UnitLine(key.strip(_BLANKS), value.strip(_BLANKS), number))
     return tuple(lines)
 
 
-def _joined(text: str) -> list[str]:
-    lines: list[str] = []
-    held = ""
-    for raw in _LINE_END.split(text):
+def _joined(text: str) -> list[tuple[int, str]]:
+    """Each line with the number of its first part."""
+    lines: list[tuple[int, str]] = []
+    held, first = "", 0
+    for number, raw in enumerate(_LINE_END.split(text), start=1):
         line = raw.lstrip(_BLANKS)
         if line[:1] in {"#", ";"} or (not line and not held):
             continue
-        if _continued(line):
+        first = first if held else number
+        if _continued(line, number):
             held += line[:-1].rstrip(_BLANKS) + " "
             continue
         if line.startswith(".include"):
-            raise ValueError("a unit file includes another, which newer versions of systemd ignore")
-        lines.append((held + line).strip(_BLANKS))
+            raise ValueError(f"a unit file includes another, which newer versions of systemd ignore (line {number})")
+        lines.append((first, (held + line).strip(_BLANKS)))
         held = ""
-    return [*lines, held.strip(_BLANKS)] if held else lines
+    return [*lines, (first, held.strip(_BLANKS))] if held else lines
 
 
-def _continued(line: str) -> bool:
+def _continued(line: str, number: int) -> bool:
     """Whether the line ends with a backslash that is not itself escaped."""
     stripped = line.rstrip(_BLANKS)
     odd = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
     if odd and stripped != line:
-        raise ValueError("a line ends with a backslash and blanks, which does not continue it")
+        raise ValueError(f"a line ends with a backslash and blanks, which does not continue it (line {number})")
     return odd
 
 
@@ -112,14 +116,14 @@ def start(texts: Mapping[str, str], specifiers: Specifiers = ()) -> UnitStart:
     """Fragment and drop-ins (path → text, in order) folded; ``ValueError`` gives the reason if we do not understand
     them.
     """
-    commands: list[tuple[str, str]] = []
+    commands: list[tuple[str, UnitLine]] = []
     environment: dict[str, str] = {}
     set_by: dict[str, str] = {}
     files: list[EnvironmentFile] = []
-    for path, text in texts.items():
-        for line in service_lines(text):
+    for path, line in _lines(texts):
+        with _in_line(path, line):
             if line.key == "ExecStart":
-                commands = [*commands, (path, line.value)] if line.value else []
+                commands = [*commands, (path, line)] if line.value else []
             elif line.key == "Environment":
                 assigned = _environment(line.value, specifiers)
                 environment = {**environment, **assigned} if line.value else {}
@@ -127,10 +131,32 @@ def start(texts: Mapping[str, str], specifiers: Specifiers = ()) -> UnitStart:
             elif line.key == "EnvironmentFile":
                 files = [*files, _environment_file(line.value, specifiers)] if line.value else []
             elif line.key == "UnsetEnvironment" and line.value:
-                raise ValueError(f"{path} unsets environment variables")
+                raise ValueError("UnsetEnvironment= removes environment variables")
     if len(commands) != 1:
-        raise ValueError(f"the unit has {len(commands)} ExecStart= commands")
-    return UnitStart(commands[0][1], commands[0][0], environment, set_by, tuple(files), specifiers)
+        places = [f"{path} (line {line.line})" for path, line in commands] or texts
+        raise ValueError(f"the unit has {len(commands)} ExecStart= commands: {', '.join(places)}")
+    ((file, command),) = commands
+    with _in_line(file, command):
+        exec_words(command.value, specifiers)
+    return UnitStart(command.value, file, environment, set_by, tuple(files), specifiers)
+
+
+def _lines(texts: Mapping[str, str]) -> Iterator[tuple[str, UnitLine]]:
+    for path, text in texts.items():
+        try:
+            lines = service_lines(text)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        yield from ((path, line) for line in lines)
+
+
+@contextmanager
+def _in_line(path: str, line: UnitLine) -> Iterator[None]:
+    """A ``ValueError`` gets the place of the line that is not understood."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error} (line {line.line})") from None
 
 
 def specifiers(unit: str, node: Mapping[str, str]) -> Specifiers:
@@ -215,7 +241,10 @@ def expand(
             origin = f"{name} in {where}"
             value = environment.get(name, "")
             size = _within(size + len(value))
-            pieces += [Piece(part.text, origin, name, where) for part in arguments.split(value)]
+            try:
+                pieces += [Piece(part.text, origin, name, where) for part in arguments.split(value)]
+            except ValueError as error:
+                raise ValueError(f"{origin}: {error}") from None
         else:
             pieces.append(Piece(_braced(word, environment), own, "", file))
             size = _within(size + len(pieces[-1].text))
@@ -233,7 +262,9 @@ def _within(size: int) -> int:
 def exec_words(command: str, specifiers: Specifiers = ()) -> tuple[str, ...]:
     """The words of an ``ExecStart=`` value before variables are expanded."""
     if command[:1] in set("@-:+!|"):
-        raise ValueError(f"ExecStart= begins with {command[0]!r}")
+        raise ValueError(
+            f"ExecStart= begins with {command[0]!r}, and rollout does not follow a command with such a prefix"
+        )
     _no_escapes(command, "ExecStart=")
     words = tuple(_resolved(word.text, specifiers) for word in arguments.split(command))
     if ";" in words:

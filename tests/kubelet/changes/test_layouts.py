@@ -18,6 +18,7 @@ from tests.kubelet.nodes import POLICY, settings
 
 MOVE = replace(POLICY, shadowed=Shadowed.MOVE)
 EXTRA = "/etc/systemd/system/kubelet.service.d/30-kubelet-extra-args.conf"
+UNIT = "/etc/systemd/system/kubelet.service"
 CONFIG_JSON = "/etc/kubernetes/kubelet/kubelet-config.json"
 FACTS = {"hostname": "tess-node-0001"}
 
@@ -83,7 +84,7 @@ def test_the_nodes_name_in_its_unit() -> None:
     unknown = replace(found, facts={name: text for name, text in found.facts.items() if name != "hostname"})
     assert refused(unknown, settings(__v=4)) == (
         "layout-not-understood",
-        "--hostname-override contains systemd's specifier %H, and its value on this node is unknown",
+        f"{UNIT}: --hostname-override contains systemd's specifier %H, and its value on this node is unknown (line 7)",
     )
 
 

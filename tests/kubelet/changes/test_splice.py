@@ -292,3 +292,24 @@ def test_any_text_is_spliced_or_refused(text: str) -> None:
     except SpliceError:
         return
     assert found.document["a"] == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\n---\nb: 2\n", "the file contains several documents (line 3, column 1)"),
+        ("a: 1\nset: &x\n  b: 1\n", "an anchor or alias on the way to set (line 2, column 6)"),
+        ("a: 1\nset:\n  c: &x 1\n", "an anchor or alias on the way to set.c (line 3, column 3)"),
+        ("set:\n  c: |\n    text\n", "set.c is written as a block of text (line 2, column 3)"),
+        (
+            "set:\n  c:\n  - 1 # one\n  - 2\n",
+            "a comment inside the old value of set.c would be lost (line 2, column 3)",
+        ),
+        ("a: 1\nset: {b: 1 # one\n  }\n", "a comment inside a map in braces (line 2, column 6)"),
+        ("set:\n  b: |\n    text\n", "the last value before the new key is a block of text (line 2, column 3)"),
+    ],
+)
+def test_what_cannot_be_edited_has_its_line_and_column(text: str, message: str) -> None:
+    with pytest.raises(SpliceError) as caught:
+        splice.splice(text.encode(), b"set: {c: 2}\n")
+    assert str(caught.value) == message

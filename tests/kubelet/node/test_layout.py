@@ -129,7 +129,7 @@ def test_a_kubelet_run_by_an_interpreter_is_found() -> None:
 
 def test_a_broken_or_missing_file_is_named() -> None:
     half = layout_error(kubeadm(extra='KUBELET_EXTRA_ARGS="--v=2\n'))
-    assert half == f"{DEB}: a double quote is never closed"
+    assert half == f"{DEB}: a double quote is never closed (line 1)"
     gone = change_for(
         with_file(kubeadm(), nodes.absent(CONFIG)), settings(serializeImagePulls=False), POLICY, nodes.node()
     )

@@ -184,3 +184,29 @@ def test_specifiers_in_environment_and_in_names_of_files() -> None:
         {"A": "node4"},
         (EnvironmentFile("/etc/default/kubelet", optional=False),),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[Service]\n# one\nExecStart=-/usr/bin/kubelet\n", "/u: ExecStart= begins with '-', and rollout does not follow a command with such a prefix (line 3)"),
+        ("[Service]\nExecStart=/k \\\n  --a \\ \n  --b\n", "/u: a line ends with a backslash and blanks, which does not continue it (line 3)"),
+        ("[Service]\nExecStart=/k \\\n  --a 'b\n", "/u: the quote ' is never closed (line 2)"),
+        ("[Service]\nExecStart=/k\n\nEnvironment=A=\\x41\n", "/u: Environment= contains the escape \\x (line 4)"),
+        ("[Service]\nExecStart=/k\nEnvironmentFile=/etc/*.env\n", "/u: EnvironmentFile=/etc/*.env is not one absolute path (line 3)"),
+        ("[Service]\nUnsetEnvironment=A\nExecStart=/k\n", "/u: UnsetEnvironment= removes environment variables (line 2)"),
+        ("[Service]\n.include /lib/k\n", "/u: a unit file includes another, which newer versions of systemd ignore (line 2)"),
+        ("[Service]\nExecStart=/k\nExecStart=/k2\n", "the unit has 2 ExecStart= commands: /u (line 2), /u (line 3)"),
+        ("[Service]\nRestart=always\n", "the unit has 0 ExecStart= commands: /u"),
+    ],
+)  # fmt: skip
+def test_what_is_not_understood_has_its_file_and_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        start({"/u": text})
+    assert str(caught.value) == message
+
+
+def test_a_variable_that_is_not_understood_has_its_name_and_file() -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        expand("/k $A", "/u", {"A": "--a 'b"}, {"A": "/etc/a.env"})
+    assert str(caught.value) == "A in /etc/a.env: the quote ' is never closed"
