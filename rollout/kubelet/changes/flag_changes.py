@@ -326,7 +326,7 @@ def _flag_change(
 
 
 def _copied(now: Layout, texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The environment file that takes a variable over from ``Environment=``, whose words it repeats."""
+    """The environment file that takes a variable over from ``Environment=`` and repeats its words, with the variable."""
     home = now.flags_home
     if not isinstance(home, EnvHome) or home.path not in texts or home.variable not in now.start.set_by:
         return []
