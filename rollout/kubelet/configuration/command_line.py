@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.kubelet.configuration import feature_gates, hints
+from rollout.kubelet.configuration import feature_gates, hints, label_names
 from rollout.kubelet.configuration.feature_gates import GateMistake
 from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
-from rollout.kubelet.configuration.flag_values import is_label_value, is_qualified_name, is_subdomain
 from rollout.kubelet.configuration.flags import FlagError, Flags, field_path, parse, parse_again
 from rollout.kubelet.configuration.outcome import Sources
 from rollout.kubelet.configuration.validation.checked import Complaint
@@ -51,9 +50,10 @@ def mistake(labels: Mapping[str, str], minor: int) -> str:
         )
     if minor < _CHECKED_SINCE:
         return ""
-    bad = [key for key in labels if not is_qualified_name(key)]
-    bad += [value for value in labels.values() if not is_label_value(value)]
-    return f"invalid node labels: {'; '.join(repr(text) for text in bad)}" if bad else ""
+    bad = [(key, label_names.key_errors(key, minor)) for key in labels]
+    bad += [(value, label_names.value_errors(value)) for value in labels.values()]
+    listed = "; ".join(f"'{text}' - {', '.join(errors)}" for text, errors in bad if errors)
+    return f"invalid node labels: {listed}" if listed else ""
 
 
 def _namespace(key: str) -> str:
@@ -103,7 +103,7 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
     if message:
         raise findings.stop("bad-label", wrapped(findings, doing, message))
     name = flags.text("--hostname-override").strip().lower()
-    if name and not is_subdomain(name) and flags.text("--cloud-provider") in {"", "external"}:
+    if name and label_names.subdomain_errors(name) and flags.text("--cloud-provider") in {"", "external"}:
         text = f"the API server refuses a Node with the name `{name}`: the kubelet starts, and is never registered"
         findings.doubt("bad-node-name", text, "")
     return flags

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from rollout.core.text.durations import go_format_nanoseconds
-from rollout.kubelet.configuration import go_values, quantities
+from rollout.kubelet.configuration import go_values, label_names, quantities
 from rollout.kubelet.configuration.go_values import GoValueError
 
 # One line as encoding/csv reads it: pflag parses its lists of strings with it.
@@ -61,30 +62,11 @@ def _quoted(line: str, start: int) -> tuple[str, int]:
 Set = Callable[[str, Any], Any]
 """The given text and the value so far (``None`` at first) → the new value; ``GoValueError`` with Go's text."""
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_LONGEST_SUBDOMAIN = 253
 _TAINTS_ADD_SINCE = 23
 """From this minor on the flag sets the field ``registerWithTaints``."""
 
 _SEVERITIES = frozenset({"INFO", "WARNING", "ERROR", "FATAL"})
 EFFECTS = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
-
-
-def is_qualified_name(text: str) -> bool:
-    """``IsQualifiedName`` of apimachinery: the key of a label or a taint."""
-    prefix, separated, name = text.rpartition("/")
-    return (not separated or is_subdomain(prefix)) and bool(_NAME.fullmatch(name))
-
-
-def is_subdomain(text: str) -> bool:
-    """``IsDNS1123Subdomain``: the name of a Node, or the prefix of a key."""
-    return bool(_SUBDOMAIN.fullmatch(text)) and len(text) <= _LONGEST_SUBDOMAIN
-
-
-def is_label_value(text: str) -> bool:
-    """``IsValidLabelValue``: of a label or a taint."""
-    return not text or bool(_NAME.fullmatch(text))
 
 
 def _duration(text: str, _: Any) -> str:
@@ -153,12 +135,12 @@ def _labels(text: str, before: Any) -> dict[str, str]:
 
 def _taints(text: str, _: Any) -> list[dict[str, str]]:
     """The last ``--register-with-taints`` replaces the whole list."""
-    return [_taint(part) for part in text.split(",")] if text else []
+    return [_taint(part, _TAINTS_ADD_SINCE) for part in text.split(",")] if text else []
 
 
-def _added_taints(text: str, _: Any) -> list[dict[str, str]]:
+def _added_taints(minor: int, text: str, _: Any) -> list[dict[str, str]]:
     """``ParseTaints``: each has an effect and is unique; an entry with ``-`` at its end removes a taint: dropped."""
-    taints = [_taint(part.removesuffix("-")) for part in text.split(",")] if text else []
+    taints = [_taint(part.removesuffix("-"), minor) for part in text.split(",")] if text else []
     added = [taint for part, taint in zip(text.split(","), taints, strict=False) if not part.endswith("-")]
     seen: set[tuple[str, str]] = set()
     for taint in added:
@@ -171,14 +153,19 @@ def _added_taints(text: str, _: Any) -> list[dict[str, str]]:
     return added
 
 
-def _taint(text: str) -> dict[str, str]:
+def _taint(text: str, minor: int) -> dict[str, str]:
+    """``parseTaint`` (``pkg/util/taints/taints.go``, the same from 1.20.2 to 1.36)."""
     pair, colon, effect = text.partition(":")
-    key, equals, value = pair.partition("=")
+    key, _, value = pair.partition("=")
     if colon and ":" not in effect and effect not in EFFECTS:
         raise GoValueError(f"invalid taint effect: {effect}, unsupported taint effect")
-    fits = is_qualified_name(key) and is_label_value(value) and (colon or not equals)
-    if not fits or ":" in effect:
+    if ":" in effect or (colon and "=" in value):
         raise GoValueError(f"invalid taint spec: {text}")
+    if not colon:
+        key, value = pair, ""
+    errors = label_names.value_errors(value) or label_names.key_errors(key, minor)
+    if errors:
+        raise GoValueError(f"invalid taint spec: {text}, {'; '.join(errors)}")
     return {"key": key, **({"value": value} if value else {}), "effect": effect}
 
 
@@ -341,7 +328,7 @@ _KLOG: Mapping[str, Set] = {"level": lambda text, _: go_values.decimal_integer(t
 def setter(name: str, kind: str, minor: int) -> Set:
     """How a flag parses its text."""
     if kind == "taints" and minor >= _TAINTS_ADD_SINCE:
-        return _added_taints
+        return partial(_added_taints, minor)
     if minor <= _KLOG_UNTIL and kind in _KLOG:
         return _KLOG[kind]
     return _BY_NAME.get(name) or KINDS[kind]

@@ -258,3 +258,26 @@ def test_with_help_or_version_the_kubelet_does_not_start() -> None:
     for word in ("--help", "-h", "--version", "--version=raw"):
         assert references(started("1.20.2", "", word), MessageLevel.FATAL) == ["no-start"]
     assert started("1.20.2", "", "--version=false").starts
+
+
+NAME = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+A_NAME = f"{NAME} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+
+
+@pytest.mark.parametrize(
+    ("version", "flag", "error"),
+    [
+        ("1.30.1", "--node-labels=a=b c", "'b c' - a valid label must be an empty string or consist of alphanumeric"),
+        ("1.30.1", "--node-labels==b", f"'' - name part must be non-empty, name part {A_NAME}"),
+        ("1.30.1", "--node-labels=/a=b", "'/a' - prefix part must be non-empty"),
+        ("1.30.1", "--node-labels=A/a=b", "'A/a' - prefix part a lowercase RFC 1123 subdomain must consist of"),
+        ("1.34.1", "--node-labels=a/b/c=d", f"'a/b/c' - a qualified name {A_NAME} with an optional DNS"),
+        ("1.35.1", "--node-labels=a/b/c=d", f"'a/b/c' - a valid label key {A_NAME} with an optional DNS"),
+        ("1.30.1", f"--node-labels={'a' * 64}=b", f"'{'a' * 64}' - name part must be no more than 63 characters"),
+        ("1.20.1", "--register-with-taints=a b:NoSchedule", f"invalid taint spec: a b:NoSchedule, name part {A_NAME}"),
+        ("1.36.1", "--register-with-taints=a=b", f"invalid taint spec: a=b, name part {A_NAME}"),
+        ("1.36.1", "--register-with-taints=a=b=c:NoExecute", "invalid taint spec: a=b=c:NoExecute"),
+    ],
+)
+def test_the_error_names_what_is_wrong_in_a_label_or_a_taint(version: str, flag: str, error: str) -> None:
+    assert error in said(started(version, "", flag))[0]

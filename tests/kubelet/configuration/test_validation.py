@@ -237,3 +237,10 @@ def test_dockershim_has_no_log_manager() -> None:
 def test_an_empty_endpoint() -> None:
     flags = ("--container-runtime=remote", "--container-runtime-endpoint=")
     assert "code = Unavailable" in said(started("1.20.2", "", *flags))[0]
+
+
+def test_an_allowlist_for_another_policy_is_refused_before_its_patterns_are_read() -> None:
+    written = "preloadedImagesVerificationAllowlist: ['a*b']\n"
+    assert len(said(started("1.35.1", written))) == 1
+    wanted = "imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages\n"
+    assert "not a valid wildcard pattern" in said(started("1.35.1", wanted + written))[0]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from rollout.kubelet.configuration import feature_gates
-from rollout.kubelet.configuration.flag_values import EFFECTS, is_label_value, is_qualified_name
+from rollout.kubelet.configuration import feature_gates, label_names
+from rollout.kubelet.configuration.flag_values import EFFECTS
 from rollout.kubelet.configuration.go_urls import UrlError, scheme_of
 from rollout.kubelet.configuration.go_values import quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
@@ -52,18 +52,18 @@ def _no_endpoint(endpoint: str) -> str:
 def taints(checked: Checked) -> Iterator[Complaint]:
     """``registerWithTaints``, since 1.23."""
     for taint in checked.entries("registerWithTaints"):
-        if not _is_taint(taint):
+        if not _is_taint(taint, checked.minor):
             yield Complaint("registerWithTaints", f"invalid taint: {_go_taint(taint)}")
         if taint.get("timeAdded") is not None:
             named = "invalid configuration: taint.TimeAdded" if checked.minor >= 24 else "taint TimeAdded"
             yield Complaint("registerWithTaints", f"{named} is not nil")
 
 
-def _is_taint(taint: Any) -> bool:
+def _is_taint(taint: Any, minor: int) -> bool:
     """``CheckTaintValidation`` (``pkg/util/taints``): an effect need not be given."""
     return (
-        is_qualified_name(str(taint.get("key") or ""))
-        and is_label_value(str(taint.get("value") or ""))
+        not label_names.key_errors(str(taint.get("key") or ""), minor)
+        and not label_names.value_errors(str(taint.get("value") or ""))
         and str(taint.get("effect") or "") in {"", *EFFECTS}
     )
 
@@ -305,6 +305,7 @@ def credentials_verification(checked: Checked) -> Iterator[Complaint]:
     if checked.entries(_ALLOWLIST) and policy != "NeverVerifyAllowlistedImages":
         message = f'can\'t set `{_ALLOWLIST}` if `imagePullCredentialsVertificationPolicy` is not "NeverVerifyAllowlistedImages"'
         yield wrong(_ALLOWLIST, message)
+        return
     # The first invalid pattern (``pullmanager/image_pull_policies.go``).
     message = next((message for pattern in checked.entries(_ALLOWLIST) if (message := _no_pattern(str(pattern)))), "")
     if message:

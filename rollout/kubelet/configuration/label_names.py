@@ -1,0 +1,71 @@
+"""Keys and values of labels and taints, with the errors of apimachinery: ``util/validation/validation.go``.
+
+Sources: 1.25 to 1.36; from 1.35 on they are in ``api/validate/content``, and one text names a label key.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MOST, _MOST_IN_SUBDOMAIN = 63, 253
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = f"({_KEY})?"
+_LETTERS = "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+_KEY_NAMED_SINCE = 35
+
+
+def key_errors(text: str, minor: int) -> list[str]:
+    """``IsQualifiedName``; none for a valid key."""
+    prefix, separated, name = text.partition("/")
+    key = f"must consist of {_LETTERS}{_such_as(_KEY, 'MyName', 'my.name', '123-abc')}"
+    if not separated:
+        prefix, name = "", text
+    if "/" in name:
+        named = "a valid label key" if minor >= _KEY_NAMED_SINCE else "a qualified name"
+        return [f"{named} {key} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    errors = [f"prefix part {each}" for each in _prefix_errors(prefix)] if separated else []
+    if not name:
+        errors.append("name part must be non-empty")
+    elif len(name) > _MOST:
+        errors.append(f"name part {_too_long(_MOST)}")
+    return errors if _fits(_KEY, name) else [*errors, f"name part {key}"]
+
+
+def value_errors(text: str) -> list[str]:
+    """``IsValidLabelValue``; none for a valid value."""
+    errors = [_too_long(_MOST)] if len(text) > _MOST else []
+    if not _fits(_VALUE, text):
+        empty_or = f"a valid label must be an empty string or consist of {_LETTERS}"
+        errors.append(empty_or + _such_as(_VALUE, "MyValue", "my_value", "12345"))
+    return errors
+
+
+def subdomain_errors(text: str) -> list[str]:
+    """``IsDNS1123Subdomain``: the name of a Node, or the prefix of a key."""
+    errors = [_too_long(_MOST_IN_SUBDOMAIN)] if len(text) > _MOST_IN_SUBDOMAIN else []
+    if not _fits(_SUBDOMAIN, text):
+        letters = (
+            "lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"
+        )
+        errors.append(f"a lowercase RFC 1123 subdomain must consist of {letters}{_such_as(_SUBDOMAIN, 'example.com')}")
+    return errors
+
+
+def _prefix_errors(prefix: str) -> list[str]:
+    return subdomain_errors(prefix) if prefix else ["must be non-empty"]
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return re.fullmatch(pattern, text, re.ASCII) is not None
+
+
+def _too_long(most: int) -> str:
+    return f"must be no more than {most} characters"
+
+
+def _such_as(pattern: str, *examples: str) -> str:
+    """``RegexError``, with its two blanks between examples."""
+    listed = " or ".join(f"'{example}', " for example in examples)
+    return f" (e.g. {listed}regex used for validation is '{pattern}')"
