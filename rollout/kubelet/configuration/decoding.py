@@ -8,6 +8,7 @@ pointer: Go reads the text ``""``, which is no duration.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import field
@@ -230,11 +231,25 @@ class _Decoder:
         except GoValueError as error:
             self._into.mistakes.append(Mistake(path, str(error), _HINTS.get(form, "")))
         except TypeError:
-            where = Where(dotted(tuple(part for part in path if isinstance(part, str))), owner)
+            where = Where(dotted(self._named(path)), owner)
             self._into.mistakes.append(
                 Mistake(path, wrong_type(value, kind, where, self._minor), _form_hint(value, form))
             )
         return None
+
+    def _named(self, path: Path) -> Path:
+        """The part of a path that an error names: encoding/json knows fields, and neither keys of maps nor places."""
+        if self._minor < STANDARD_SINCE:
+            return tuple(part for part in path if isinstance(part, str))
+        names: list[str | int] = []
+        kind: FieldType | None = FieldType(Form.OBJECT, schema.ROOT)
+        for part in path:
+            if kind is not None and kind.form is Form.OBJECT:
+                names.append(part)
+                kind = schema.fields_of(kind.type_name, self._minor).get(str(part))
+            else:
+                kind = kind.element if kind is not None else None
+        return tuple(names)
 
     def _element(self, value: Json, element: FieldType, path: Path, owner: str) -> Any:
         """A ``null`` in a list or a map is the zero value of the element."""
@@ -259,6 +274,8 @@ def zero(kind: FieldType) -> Any:
 
 def _scalar(value: Json, form: Form) -> Any:
     """The value as kept; ``TypeError`` when it is of another type, ``GoValueError`` when its text is invalid."""
+    if form is Form.QUANTITY and (isinstance(value, bool) or not isinstance(value, str | int | float)):
+        quantities.parse(json.dumps(value))  # Quantity's own UnmarshalJSON reads any JSON but null as text
     if isinstance(value, bool):
         return _fitting(value, form is Form.BOOL)
     if isinstance(value, str):

@@ -80,11 +80,12 @@ def _defaulted(written: Object, file: File, layer: Layer, flags: Flags, findings
     findings.files[file.path] = file
     origins = {name: Origin(layer, file.path) for name in written if is_set(written, name, types[name])}
     findings.origins.update(origins)
-    _panic_over_gates(written, findings)
+    _panic_over_gates(written, flags, findings)
     return fill_file(with_absolute_paths(written, file), findings.minor, flags.gates)
 
 
-def _panic_over_gates(written: Object, findings: Findings) -> None:
+def _panic_over_gates(written: Object, flags: Flags, findings: Findings) -> None:
+    """Gates that cannot be set, or that need others (since 1.35), before the flags are read again."""
     if findings.minor < _PANIC_SINCE:
         return
     if not feature_gates.certain(findings.minor):
@@ -93,7 +94,11 @@ def _panic_over_gates(written: Object, findings: Findings) -> None:
     ahead = "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error:"
     for mistake in mistakes:
         refused_gate(mistake, f"{ahead} {mistake.text}", findings)
-    if mistakes:
+    gates = {**flags.gates, **(written.get("featureGates") or {})}
+    needs = () if mistakes else tuple(policies.gates_needed(Checked({"featureGates": gates}, findings.minor)))
+    for need in needs:
+        findings.refused("invalid-configuration", f"{ahead} {need.text}", need)
+    if mistakes or needs:
         raise KubeletStoppedError
 
 
@@ -132,6 +137,8 @@ def with_drop_ins(base: Object, sources: Sources, flags: Flags, findings: Findin
         findings.bad_value(message, author, mistake)
     if patched.mistakes:
         raise KubeletStoppedError
+    if minor >= drop_ins.VERSIONED_SINCE:
+        _panic_over_gates(patched.configuration, flags, findings)
     for path in patched.unknown:
         author = _who_wrote(path[0], files, patches)
         if author:

@@ -145,3 +145,38 @@ def test_limited_swap_needs_cgroup_v2(minor: int, cgroup_v1: bool, starts: bool)
     found = outcome(versions.known(f"1.{minor}.1"), Sources(config=config, cgroup_v1=cgroup_v1))
     assert found.starts is starts
     assert starts or "it is only supported with cgroupv2" in said(found)[0]
+
+
+def test_the_gates_of_drop_ins_are_set_before_the_flags_override_them() -> None:
+    """The defaults are set once more over the merged files (1.32), and panic over a gate that cannot be set."""
+    flags, drop_in = ("--feature-gates=SidecarContainers=true",), "featureGates: {SidecarContainers: false}\n"
+    found = started("1.36.1", "", *flags, drop_ins=(drop_in,))
+    assert said(found)[0].startswith("panic: failed to merge global and in-flight KubeletConfiguration")
+    assert "cannot set feature gate SidecarContainers to false, feature is locked to true" in said(found)[0]
+
+
+@pytest.mark.parametrize(("version", "starts"), [("1.34.1", True), ("1.35.1", False), ("1.36.1", False)])
+def test_a_gate_that_others_need_cannot_be_off_in_the_file_whatever_the_flags_set(version: str, starts: bool) -> None:
+    gate = "GracefulNodeShutdown"
+    found = started(version, f"featureGates: {{{gate}: false}}\n", f"--feature-gates={gate}=true")
+    assert found.starts is starts
+    wanted = f"GracefulNodeShutdownBasedOnPodPriority is enabled, but depends on features that are disabled: [{gate}]"
+    assert starts or any(wanted in text for text in said(found))
+
+
+def test_an_empty_format_of_logs_is_text_only_in_a_file() -> None:
+    for version in ("1.20.2", "1.24.1", "1.36.1"):
+        assert started(version, "logging: {format: ''}\n").starts
+        assert "nsupported log format" in said(started(version, "", "--logging-format="))[0]
+
+
+def test_an_error_names_the_field_and_no_key_of_a_map() -> None:
+    found = started("1.36.1", "kubeReserved: {cpu: 1}\n")
+    assert (
+        "cannot unmarshal number into Go struct field KubeletConfiguration.kubeReserved of type string"
+        in said(found)[0]
+    )
+    limits = started("1.36.1", "reservedMemory: [{numaNode: 0, limits: {memory: true}}]\n")
+    assert said(limits)[0].endswith(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )

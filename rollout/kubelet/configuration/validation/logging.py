@@ -49,7 +49,7 @@ _SEVERITIES = {"INFO": "0", "WARNING": "1", "ERROR": "2", "FATAL": "3"}
 def logging(checked: Checked) -> Iterator[Complaint]:
     """Format, verbosity, the verbosity of modules, how often it is flushed, and the options of a format."""
     written = checked.inner(_LOGGING)
-    format_ = str(written.get("format") or "text")
+    format_ = str(written.get("format", "text"))  # "" is text in a file, which has defaults, and not in a flag
     if checked.minor >= _POSITIVE_FLUSH_SINCE:
         yield from _flush(written.get("flushFrequency"))
     yield from _flags(checked, format_)
