@@ -19,6 +19,8 @@ OF_KUBELETS = frozenset(
         Kind.PLEG,
         Kind.BOOTSTRAP,
         Kind.UNCREDENTIALED,
+        Kind.PULL_FAILED,
+        Kind.BACK_OFF,
     }
 )
 """What a line of another program does not show, whatever its words."""
@@ -28,13 +30,14 @@ PROGRAM_FIELDS = ("SYSLOG_IDENTIFIER", "_COMM", "_SYSTEMD_UNIT")
 """Fields of journald that name the program of a line."""
 _RUNTIMES = frozenset(name for daemon in DAEMONS for name in (daemon.name, daemon.program))
 _KUBELET = re.compile(
-    r"(?:kubelet|kubelet-wrapper|k3s|k3s-agent|k3s-server|rke2|rke2-agent|rke2-server|kubelite|k0s(?:-v\d[\w.+-]{0,60})?|k0sworker|k0scontroller)"
+    r"(?:kubelet|kubelet-wrapper|k3s|k3s-agent|k3s-server|rke2|rke2-agent|rke2-server|kubelite|k0s(?:-v\d[\w.+-]{0,60})?|k0sworker|k0scontroller"
+    r"|microshift|edgecore|origin-node|atomic-openshift-node)"
 )
 _UNIT = re.compile(r"\(?(?:[\w.@\\-]{0,80}/){0,20}(?:snap\.)?(?P<name>[\w.@+-]{1,80}?)(?:\.service|\.exe|\.sh)?\)?")
 _RUNS_ANY = re.compile(
-    r"-|\(?(?:/[\w.-]{1,40}){0,9}/?(?:ba|da|)sh\)?|env|sudo|docker|podman|nerdctl|rkt|runc|hyperkube|unknown|root"
+    r"-|[0-9a-f]{12}|[0-9a-f]{64}|\(?(?:/[\w.-]{1,40}){0,9}/?(?:ba|da|)sh\)?|env|sudo|docker|podman|nerdctl|rkt|runc|hyperkube|unknown|root"
 )
-"""Programs that may run a kubelet or another program, and no name."""
+"""Programs that may run a kubelet or another program, a container's id, and no name."""
 _OWN_WORDS = re.compile(
     r"failed to (?:run|parse|validate|load|construct|initiali[sz]e|create|merge) (?:the )?kubelet\b|KubeletConfiguration|kubelet configuration|"
     r"starting kubernetes: |\"?kubelet (?:exited|panic): |Shutdown request received: ",

@@ -135,3 +135,20 @@ def test_a_runtime_tells_of_its_own_containers() -> None:
         for at in range(0, 400, 60)
     ]
     assert "container-not-killed" in found(lines(*text))
+
+
+NOT_PULLED = '"Failed to pull image" err="failed to resolve reference \\"docker.io/a/b:1\\": docker.io/a/b:1: not found" image="docker.io/a/b:1"'
+
+
+@pytest.mark.parametrize("program", ["shop-api[3]", "crictl[3]", "fluentd[3]"])
+def test_a_pull_that_another_program_reports_in_the_kubelets_words_is_not_the_kubelets(program: str) -> None:
+    line = klog(0, NOT_PULLED, "E", "kuberuntime_image.go:55")
+    assert found(lines(journal(line, 0, program))) == {}
+
+
+@pytest.mark.parametrize(
+    "program", ["kubelet[3]", "origin-node[3]", "microshift[3]", "0a1b2c3d4e5f[3]", "hyperkube[3]"]
+)
+def test_a_pull_that_a_kubelet_reports_under_any_of_its_names(program: str) -> None:
+    line = klog(0, NOT_PULLED, "E", "kuberuntime_image.go:55")
+    assert found(lines(journal(line, 0, program)))["image-pull-backoff"].confidence is Confidence.CERTAIN
