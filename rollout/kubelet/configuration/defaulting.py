@@ -16,7 +16,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
 from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.decoding import Object
-from rollout.kubelet.configuration.feature_gates import enabled
+from rollout.kubelet.configuration.feature_gates import enabled, set_over
 from rollout.kubelet.configuration.schema import FieldType, Form
 
 # The defaults for unset fields, by minor, in the form in which ``/configz`` shows them.
@@ -142,7 +142,7 @@ def _by_gates(full: Object, minor: int, gates: Mapping[str, bool]) -> None:
 
     Source: ``SetDefaults_KubeletConfiguration`` (``v1beta1/defaults.go``, 1.32 to 1.36) copies the process's gates.
     """
-    written = {**gates, **(full.get("featureGates") or {})}
+    written = set_over(gates, full.get("featureGates") or {})
     for rule in gated(minor):
         if enabled(rule.gate, written, minor):
             _put(full, rule.path, rule.value)

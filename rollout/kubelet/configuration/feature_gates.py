@@ -129,6 +129,11 @@ def _mistake(name: str, value: bool, minor: int) -> str:  # noqa: FBT001 (a gate
     return ""
 
 
+def set_over(first: Mapping[str, bool], second: Mapping[str, bool]) -> Mapping[str, bool]:
+    """Two calls of ``SetFromMap``: the first one of ``AllAlpha`` has set all gates of its stage, the second sets none."""
+    return {**first, **{name: value for name, value in second.items() if name not in _STAGES or name not in first}}
+
+
 def enabled(name: str, written: Mapping[str, bool], minor: int) -> bool:
     """Is the gate on? A gate that this minor does not know is off: the feature is newer, or has lost its gate."""
     if name in written:

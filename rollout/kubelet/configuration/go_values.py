@@ -162,11 +162,15 @@ _LEADING_ZEROS = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
 
 
 def parsed_ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """``net.ParseIP`` of Go up to 1.16, later ``ParseIPSloppy`` (k8s.io/utils ``net``): no zones, but leading zeros."""
+    """``net.ParseIP`` of Go up to 1.16, later ``ParseIPSloppy`` (k8s.io/utils ``net``): no zones, but leading zeros.
+
+    An IPv4 address that is written as IPv6 (``::ffff:10.0.0.1``) is one of IPv4 (``To4``).
+    """
     try:
-        return None if "%" in text else ipaddress.ip_address(_LEADING_ZEROS.sub("", text))
+        address = None if "%" in text else ipaddress.ip_address(_LEADING_ZEROS.sub("", text))
     except ValueError:
         return None
+    return address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
 
 
 def ip_address(text: str) -> str:

@@ -94,7 +94,7 @@ def _panic_over_gates(written: Object, flags: Flags, findings: Findings) -> None
     ahead = "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error:"
     for mistake in mistakes:
         refused_gate(mistake, f"{ahead} {mistake.text}", findings)
-    gates = {**flags.gates, **(written.get("featureGates") or {})}
+    gates = feature_gates.set_over(flags.gates, written.get("featureGates") or {})
     needs = () if mistakes else tuple(policies.gates_needed(Checked({"featureGates": gates}, findings.minor)))
     for need in needs:
         findings.refused("invalid-configuration", f"{ahead} {need.text}", need)

@@ -134,6 +134,14 @@ def test_a_gate_of_the_flags_decides_on_a_default_of_the_file(
     assert found.effective.get(name) == values.get(name) != plain.get(name)
 
 
+@pytest.mark.parametrize("word", ["true", "false"])
+def test_all_beta_of_the_flags_is_not_set_again_by_the_file(word: str) -> None:
+    other = "false" if word == "true" else "true"
+    found = started("1.36.1", f"featureGates: {{AllBeta: {other}}}\n", f"--feature-gates=AllBeta={word}")
+    assert found.starts is True
+    assert ("imagePullCredentialsVerificationPolicy" in found.effective) is (word == "true")
+
+
 def test_without_a_file_the_defaults_are_older_than_the_flags() -> None:
     found = started("1.34.1", None, f"--feature-gates={RESTARTS}=true")
     assert "is enabled, CrashLoopBackOff.MaxContainerRestartPeriod must be set" in said(found)[0]

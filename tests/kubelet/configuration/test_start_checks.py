@@ -114,6 +114,8 @@ CASES = {
     "a number that no curve can have": Case("tlsCurvePreferences: [65536]\n", "curve preference 65536 is out of range (must be 1-65535)", (36,), (35,)),
     "an address with leading zeros": Case("address: 010.0.0.01\n", "", (), (20, 25, 36)),
     "the same in a flag": Case("", "", (), (20, 25, 36), ("--address=010.0.0.01", "--node-ip=010.0.0.1")),
+    "an IPv4 address in IPv6 is one of IPv4": Case("", "must contain either a single IP", (24, 36), (), ("--node-ip=::ffff:10.0.0.1,10.0.0.2",)),
+    "and pairs with one of IPv6": Case("", "", (), (24, 36), ("--node-ip=::ffff:10.0.0.1,fd00::1",)),
     "an address of three numbers": Case("address: 10.0.1\n", "listen tcp: lookup <nil>: no such host", (20, 36), ()),
     "a share in hexadecimal digits": Case("evictionHard: {memory.available: 0x1p3%, nodefs.available: 1_0%}\n", "", (), (20, 36)),
     "a share without digits": Case("evictionHard: {memory.available: e1%}\n", 'strconv.ParseFloat: parsing "e1": invalid syntax', (20, 36), ()),
