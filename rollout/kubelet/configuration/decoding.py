@@ -282,8 +282,7 @@ def _scalar(value: Json, form: Form) -> Any:
         if form in {Form.DURATION, Form.DURATION_OR_NANOSECONDS}:
             return go_format_nanoseconds(duration(value))
         if form is Form.QUANTITY:
-            quantities.parse(value.strip())
-            return value.strip()
+            return quantities.shown(value.strip())
         if form is Form.TIME and not _TIME.fullmatch(value):
             raise GoValueError(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}"')
         return str(_fitting(value, form in {Form.STRING, Form.TIME}))
@@ -294,8 +293,7 @@ def _scalar(value: Json, form: Form) -> Any:
         if form is Form.DURATION_OR_NANOSECONDS:
             return _fitting(value, isinstance(value, int) and -(2**63) <= value < 2**63)
         if form is Form.QUANTITY:
-            quantities.parse(str(value))
-            return str(value)
+            return quantities.shown(str(value))
         return _fitting(value, form is Form.FLOAT64)
     raise TypeError(value)
 

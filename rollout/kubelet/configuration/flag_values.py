@@ -189,10 +189,9 @@ def _memory_limit(text: str) -> tuple[str, str]:
     if not separated or "=" in amount:
         raise GoValueError(f"the reserved limit has incorrect value, expected type=quantatity, got {text}")
     try:
-        quantities.parse(amount)
+        return name, quantities.shown(amount)
     except GoValueError:
         raise GoValueError(f"failed to parse the quantity, expected quantity, got {amount}") from None
-    return name, amount
 
 
 def _version(text: str, _: Any) -> str:
@@ -246,8 +245,7 @@ def _severity(text: str, _: Any) -> str:
 
 
 def _quantity(text: str, _: Any) -> str:
-    quantities.parse(text)
-    return text
+    return quantities.shown(text)
 
 
 def _text(text: str, _: Any) -> str:

@@ -53,6 +53,51 @@ def parse(text: str) -> Quantity:
     return _quantity(number * Fraction(10) ** power, exact=exact)
 
 
+def shown(text: str) -> str:
+    """As the kubelet shows it: ``1000m`` as ``1``, ``0.5Mi`` as ``512Ki``, ``1024Ki`` as ``1Mi``, but ``1.500`` as it is written; ``GoValueError`` for an invalid one.
+
+    Source: ``ParseQuantity``, which keeps a text that seems canonical, and ``CanonicalizeBytes`` of 1.36.
+    """
+    quantity = parse(text)
+    suffix = text.lstrip("+-0123456789.")
+    if _seems_canonical(text.lstrip("+-").removesuffix(suffix), suffix):
+        return text
+    size = Fraction(ceil(abs(quantity.amount) * 10**9), 10**9)  # to the billionth, away from zero
+    sign = "-" if quantity.amount < 0 else ""
+    if suffix in _BINARY:
+        size = min(size, Fraction(2**63 - 1))
+        if size >= 1024 and size.denominator == 1:
+            number, power = _powers(int(size), 1024)
+            return f"{sign}{number}{['', *_BINARY][power]}"
+    number, power = _powers(int(size * 10**9), 1000) if size else (0, 3)
+    if _EXPONENT.fullmatch(suffix):
+        return f"{sign}{number}e{3 * power - 9}" if power != 3 else f"{sign}{number}"
+    return f"{sign}{number}{_UNITS.get(3 * power - 9, '')}"  # Go has no unit above E, and shows none
+
+
+_UNITS = {power: unit for unit, power in _DECIMAL.items()}
+
+
+def _seems_canonical(number: str, suffix: str) -> bool:
+    """By the digits of a number that Go reads without big numbers. The last three of some count, and not those ahead of them."""
+    whole_part, _, part = number.partition(".")
+    digits = whole_part.lstrip("0") or "0"
+    if suffix in _BINARY:
+        fast = not part and 15 - len(digits) - _BINARY[suffix] * 3 // 10 - 1 >= 0
+        return fast and int(digits) % 8 != 0
+    scale = _power(suffix) - len(part)
+    fast = len(digits) + len(part) <= 18 and scale >= -9
+    return fast and scale % 3 == 0 and not (digits + part).endswith("000") and digits[0] != "0"
+
+
+def _powers(number: int, base: int) -> tuple[int, int]:
+    """What is left of a number above 0 without its factors ``base``, and how many these are; at most six of 1,024."""
+    power = 0
+    while number % base == 0 and not (base == 1024 and power == 6):
+        number, power = number // base, power + 1
+    return number, power
+
+
 # As the kubelet counts them: whole numbers, rounded up.
 
 

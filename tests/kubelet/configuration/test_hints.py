@@ -65,7 +65,7 @@ def test_a_field(written: str, hint: str) -> None:
         ("1.20.2", "evictionMinimumReclaim:\n  memory.available: x", (), 4, "the setting is `evictionMinimumReclaim.memory.available`; write a quantity or a share, such as `500Mi`, `1.5Gi` or `5%`"),
         ("1.30.1", "authentication:\n  webhook:\n    cacheTTL: 20", (), 5, "a duration is a text with units, such as `30s`, `5m` or `1h30m`; there are no days"),
         ("1.30.1", "imageMinimumGCAge: 1d", (), 3, "the setting is `imageMinimumGCAge`; a duration is a text with units, such as `30s`, `5m` or `1h30m`; there are no days"),
-        ("1.30.1", "kubeReserved:\n  cpu: 1", (), 4, "write the value in quotes"),
+        ("1.30.1", "kubeReserved:\n  cpu: 1", (), 4, "the setting is `kubeReserved.cpu`; write the value in quotes"),
         ("1.30.1", 'failSwapOn: "false"', (), 3, "write `true` or `false`, without quotes"),
         ("1.30.1", "clusterDNS: 10.0.0.10", (), 3, "write a list, such as `[a, b]`"),
         ("1.30.1", "featureGates: A=true", (), 3, "write keys with values, such as `{key: value}`"),

@@ -509,7 +509,7 @@ class _Judged:
     fetch: str = ""
 
 
-_FETCH_NEXT = "what the other hosts answered: containerd prints the error of one of them, and `trying next host` in its log has the others"
+_FETCH_NEXT = "what the other hosts answered: this is the error of one of them, and `trying next host` in the log of the runtime has the others"
 
 
 def _judged(read: PullError, failed: _Failed) -> _Judged:
