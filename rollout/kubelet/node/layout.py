@@ -311,6 +311,7 @@ def _layout(
     lost: frozenset[str] = frozenset(),
 ) -> Layout:
     environment, sources = _environment(start, environments)
+    unit_file.check_known(start, environment)
     pieces = unit_file.expand(start.command, start.file, environment, sources, start.specifiers)
     if not pieces or pieces[0].text.rsplit("/", 1)[-1] not in PROGRAMS:
         program = pieces[0].text if pieces else "nothing"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import field
 from functools import lru_cache
 
 from rollout.core.model.frozen import dataclass
@@ -27,6 +28,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Specifiers = tuple[tuple[str, str], ...]
 """Letters of systemd's specifiers with their values on one node (systemd.unit(5)): ``(("H", "node4"),)``."""
 
+_NAME_END = re.compile(r"[:}]")
 _SPECIFIER = re.compile(r"%(.?)", re.DOTALL)
 
 
@@ -60,6 +62,7 @@ class UnitStart:
     """The unit as a whole: the ``ExecStart=`` in force and its file, and the environment.
 
     ``set_by``: each variable of ``Environment=`` and the unit's file that sets it. ``command`` still has its specifiers.
+    ``passed``: each variable of ``PassEnvironment=`` and its file and line.
     """
 
     command: str
@@ -68,6 +71,7 @@ class UnitStart:
     set_by: Mapping[str, str]
     files: tuple[EnvironmentFile, ...]
     specifiers: Specifiers
+    passed: Mapping[str, str] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=4096)
@@ -88,7 +92,7 @@ def _joined(text: str) -> list[tuple[int, str]]:
     """Each line with the number of its first part."""
     lines: list[tuple[int, str]] = []
     held, first = "", 0
-    for number, raw in enumerate(_LINE_END.split(text), start=1):
+    for number, raw in enumerate(_LINE_END.split(text.removeprefix("\ufeff")), start=1):
         line = raw.lstrip(_BLANKS)
         if line[:1] in {"#", ";"} or (not line and not held):
             continue
@@ -120,6 +124,7 @@ def start(texts: Mapping[str, str], specifiers: Specifiers = ()) -> UnitStart:
     environment: dict[str, str] = {}
     set_by: dict[str, str] = {}
     files: list[EnvironmentFile] = []
+    passed: dict[str, str] = {}
     for path, line in _lines(texts):
         with _in_line(path, line):
             if line.key == "ExecStart":
@@ -130,6 +135,9 @@ def start(texts: Mapping[str, str], specifiers: Specifiers = ()) -> UnitStart:
                 set_by = {**set_by, **dict.fromkeys(assigned, path)} if line.value else {}
             elif line.key == "EnvironmentFile":
                 files = [*files, _environment_file(line.value, specifiers)] if line.value else []
+            elif line.key == "PassEnvironment":
+                names = dict.fromkeys(_passed(line.value, specifiers), f"{path} (line {line.line})")
+                passed = {**passed, **names} if line.value else {}
             elif line.key == "UnsetEnvironment" and line.value:
                 raise ValueError("UnsetEnvironment= removes environment variables")
     if len(commands) != 1:
@@ -138,7 +146,7 @@ def start(texts: Mapping[str, str], specifiers: Specifiers = ()) -> UnitStart:
     ((file, command),) = commands
     with _in_line(file, command):
         exec_words(command.value, specifiers)
-    return UnitStart(command.value, file, environment, set_by, tuple(files), specifiers)
+    return UnitStart(command.value, file, environment, set_by, tuple(files), specifiers, passed)
 
 
 def _lines(texts: Mapping[str, str]) -> Iterator[tuple[str, UnitLine]]:
@@ -193,6 +201,28 @@ def _environment(value: str, specifiers: Specifiers) -> dict[str, str]:
     return {name: _resolved(text, specifiers) for name, equals, text in pairs if equals and _NAME.fullmatch(name)}
 
 
+def _passed(value: str, specifiers: Specifiers) -> list[str]:
+    _no_escapes(value, "PassEnvironment=")
+    return [_resolved(word.text, specifiers) for word in arguments.split(value)]
+
+
+def check_known(start: UnitStart, environment: Mapping[str, str]) -> None:
+    """``ValueError`` for a variable of the command that only systemd's own environment sets: its value is in no file."""
+    for word in exec_words(start.command, start.specifiers):
+        for name in _names(word):
+            if name in start.passed and name not in environment:
+                raise ValueError(
+                    f"{start.passed[name]}: PassEnvironment= takes ${name}, which ExecStart= contains, from systemd's own"
+                    " environment, and its value there is unknown; set it in Environment= or in an environment file"
+                )
+
+
+def unset_names(start: UnitStart, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The variables in braces in the command that nothing sets: systemd reads them as empty."""
+    words = [word for word in exec_words(start.command, start.specifiers) if not _whole(word)]
+    return tuple(dict.fromkeys(name for word in words for name in _names(word) if name not in environment))
+
+
 def _no_escapes(value: str, where: str) -> None:
     """systemd reads C escapes here and warns of unknown ones; only an escaped quote or backslash is the same for us."""
     for found in _ESCAPE.finditer(value):
@@ -204,6 +234,7 @@ def _environment_file(value: str, specifiers: Specifiers) -> EnvironmentFile:
     path = _resolved(value.removeprefix("-"), specifiers)
     if not path.startswith("/") or any(mark in path for mark in "*?["):
         raise ValueError(f"EnvironmentFile={value} is not one absolute path")
+    path = "/" + "/".join(part for part in path.split("/") if part not in {"", "."})  # as systemd shows it
     return EnvironmentFile(path, optional=value.startswith("-"))
 
 
@@ -229,14 +260,15 @@ def expand(
     """The words systemd would run (src/basic/env-util.c, ``replace_env_argv``).
 
     A word that begins with ``$`` names a variable up to its end and is replaced by it, split at blanks (nothing if
-    unset); ``${NAME}`` anywhere is replaced without splitting; ``$$`` is a dollar sign. ``sources``: the file that sets
+    unset); ``${NAME}`` anywhere is replaced without splitting; ``$$`` is a dollar sign. A colon ends a name in braces:
+    ``${NAME:-text}`` is of shells, and systemd keeps it as it is. ``sources``: the file that sets
     a variable's value.
     """
     pieces: list[Piece] = []
     own, size = f"ExecStart in {file}", 0
     for word in exec_words(command, specifiers):
-        name = word[1:]
-        if word.startswith("$") and name[:1] not in {"$", "{"}:
+        if _whole(word):
+            name = word[1:]
             where = sources.get(name, file)
             origin = f"{name} in {where}"
             value = environment.get(name, "")
@@ -246,7 +278,8 @@ def expand(
             except ValueError as error:
                 raise ValueError(f"{origin}: {error}") from None
         else:
-            pieces.append(Piece(_braced(word, environment), own, "", file))
+            set_in = dict.fromkeys(f"${{{name}}} in {sources[name]}" for name in _names(word) if name in sources)
+            pieces.append(Piece(_braced(word, environment), ", ".join((own, *set_in)), "", file))
             size = _within(size + len(pieces[-1].text))
     return tuple(pieces)
 
@@ -272,24 +305,48 @@ def exec_words(command: str, specifiers: Specifiers = ()) -> tuple[str, ...]:
     return words
 
 
+def _whole(word: str) -> bool:
+    """Whether the word is a variable as a whole, without braces."""
+    return word.startswith("$") and word[1:2] not in {"$", "{"}
+
+
+def _names(word: str) -> tuple[str, ...]:
+    """The variables that systemd replaces in a word."""
+    return (word[1:],) if _whole(word) else tuple(part for part, is_name in _parts(word) if is_name)
+
+
 def _braced(word: str, environment: Mapping[str, str]) -> str:
     if "$" not in word:
         return word
     out: list[str] = []
-    at, size = 0, 0
-    while at < len(word):
-        close = word.find("}", at) if word.startswith("${", at) else -1
-        if word.startswith("$$", at):
-            out.append("$")
-            at += 2
-        elif close > 0:
-            out.append(environment.get(word[at + 2 : close], ""))
-            size = _within(size + len(out[-1]))
-            at = close + 1
-        else:
-            out.append(word[at])
-            at += 1
+    size = 0
+    for part, is_name in _parts(word):
+        out.append(environment.get(part, "") if is_name else part)
+        size = _within(size + len(out[-1]))
     return "".join(out)
+
+
+def _parts(word: str) -> Iterator[tuple[str, bool]]:
+    """Text, and names of variables in braces, in order (``replace_env_full``)."""
+    at = 0
+    while at < len(word):
+        dollar = word.find("$", at)
+        if dollar < 0 or dollar + 1 == len(word):
+            yield word[at:], False
+            return
+        if dollar > at:
+            yield word[at:dollar], False
+        at = dollar + 2
+        if word[dollar + 1] == "$":
+            yield "$", False
+        elif word[dollar + 1] != "{":
+            yield word[dollar:at], False
+        elif (end := _NAME_END.search(word, at)) is None:
+            yield word[dollar:], False
+            return
+        else:
+            yield (word[at : end.start()], True) if end[0] == "}" else (word[dollar : end.end()], False)
+            at = end.end()
 
 
 def quote(word: str) -> str:
@@ -307,7 +364,7 @@ def merge(command: str, ours: tuple[str, ...]) -> str:
 def inlined(command: str, values: Mapping[str, str]) -> str:
     """``command`` with these variables replaced by the words of their values; everything else unchanged."""
     for word in reversed(arguments.split(command)):
-        if word.text.startswith("$") and word.text[1:] in values:
+        if _whole(word.text) and word.text[1:] in values:
             words = " ".join(quote(part.text) for part in arguments.split(values[word.text[1:]]))
             command = command[: word.start] + words + command[word.end :]
     return command

@@ -93,7 +93,9 @@ def _read(snapshot: Snapshot, unit: str, service: Service) -> Command:
     paths = (properties["FragmentPath"], *properties.get("DropInPaths", "").split())
     texts = {path: layout.text_of(snapshot.files.get(path), path) for path in paths}
     start = unit_file.start(texts, layout.specifiers_of(snapshot, unit))
-    return Command(unit, start, texts, layout.environments_of(snapshot, start), service.process.command_line)
+    command = Command(unit, start, texts, layout.environments_of(snapshot, start), service.process.command_line)
+    unit_file.check_known(start, command.variables)
+    return command
 
 
 def _check_running(command: Command, ours: frozenset[str]) -> None:

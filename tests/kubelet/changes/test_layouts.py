@@ -142,3 +142,57 @@ def test_the_plan_says_that_an_environment_file_takes_over_a_variable_of_a_unit(
 def test_a_side_effect_names_the_part_that_changes() -> None:
     change, _ = proposed(layouts.node(texts_of("kubespray"), "1.31.4"), settings(__v=4))
     assert [note for note in change.notes if "logging" in note] == ["side effect: logging.verbosity: 2 → 4"]
+
+
+ENVIRONMENT = "/etc/kubernetes/kubelet.env"
+
+
+def braced(value: str, words: str) -> dict[str, str]:
+    command = (
+        f"/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --kubeconfig=/etc/kubernetes/kubelet.conf {words}"
+    )
+    return {
+        nodes.FRAGMENT: f"[Service]\nEnvironmentFile={ENVIRONMENT}\nExecStart={command}\nRestart=always\n",
+        ENVIRONMENT: f"MAX_PODS={value}\n",
+        nodes.CONFIG: nodes.CONFIG_TEXT,
+    }
+
+
+def test_a_flag_in_a_variable_with_braces_is_told_with_its_file() -> None:
+    """systemd does not split such a variable, so that no flag can be taken out of it."""
+    where = f"ExecStart in {nodes.FRAGMENT}, ${{MAX_PODS}} in {ENVIRONMENT}"
+    whole, value = (
+        layouts.node(braced("--max-pods=20", "${MAX_PODS}")),
+        layouts.node(braced("20", "--max-pods=${MAX_PODS}")),
+    )
+    for found in (whole, value):
+        reference, reason = refused(found, settings(maxPods=58))
+        assert (reference, reason) == (
+            "flag-shadows-field",
+            f"--max-pods=20 ({where}) overrides maxPods in {nodes.CONFIG}",
+        )
+    assert refused(whole, settings(maxPods=58), MOVE) == (
+        "flag-shadows-field",
+        f"--max-pods would still be set by {where}",
+    )
+    assert "--max-pods" not in proposed(value, settings(maxPods=58), MOVE)[1][DROP_IN]
+
+
+def test_the_default_of_a_shell_is_text_for_systemd() -> None:
+    """The kubelet has it as it is written: no drift, and our drop-in keeps it."""
+    found = layouts.node(braced("20", "--hostname-override=${NAME:-node} --max-pods=${MAX_PODS}"))
+    assert found.measurement.process is not None
+    assert "--hostname-override=${NAME:-node}" in found.measurement.process.command_line
+    assert (
+        "--hostname-override=${NAME:-node} --max-pods=${MAX_PODS} --v=4" in proposed(found, settings(__v=4))[1][DROP_IN]
+    )
+
+
+def test_drift_names_a_variable_that_nothing_sets() -> None:
+    found = layouts.node(braced("20", "--hostname-override=${NAME} --max-pods=${MAX_PODS}"))
+    process = found.measurement.process
+    assert process is not None
+    words = [word + "node4" if word == "--hostname-override=" else word for word in process.command_line]
+    reference, reason = refused(nodes.with_command(found, *words), settings(__v=4))
+    assert reference == "layout-drifted"
+    assert reason.endswith(f"; ${{NAME}} in {nodes.FRAGMENT} is empty, since no file of the unit sets it")

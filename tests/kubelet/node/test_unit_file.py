@@ -90,7 +90,15 @@ def test_an_environment_of_quoted_pairs_and_of_words_that_are_no_pairs() -> None
         ("$A-more", []),
         ("$", []),
         ("$$A", ["$A"]),
-        ("${A:-none}", [""]),
+        ("${A:-none}", ["${A:-none}"]),
+        ("${A:+x}${A}", ["${A:+x}--x=1 2"]),
+        ("--y=${A:-${A}}", ["--y=${A:---x=1 2}"]),
+        ("${A-none}", [""]),
+        ("${A$$", ["${A$$"]),
+        ("$${A}", ["${A}"]),
+        ("$$${A}", ["$--x=1 2"]),
+        ("$(A)${A", []),
+        ("a$(A)${A", ["a$(A)${A"]),
         ('""', [""]),
     ],
 )
@@ -104,6 +112,39 @@ def test_variables() -> None:
     command = '/usr/bin/kubelet $A "$EMPTY" $NONE --b=${B} ${B} $$A --z=%% a$B ${open'
     words = [piece.text for piece in expand(command, "/u", environment, {"A": "/e"})]
     assert words == ["/usr/bin/kubelet", "--x=1", "--y=a b", "--b=c d", "c d", "$A", "--z=%", "a$B", "${open"]
+
+
+def test_the_origin_of_a_word_names_the_files_of_its_variables() -> None:
+    environment, sources = {"A": "--x=1", "B": "2"}, {"A": "/e", "B": "/u"}
+    pieces = expand('/usr/bin/kubelet "${A}" --y=${B}${A}${A}${NONE}${A:-1}', "/u", environment, sources)
+    assert [piece.origin for piece in pieces[1:]] == [
+        "ExecStart in /u, ${A} in /e",
+        "ExecStart in /u, ${B} in /u, ${A} in /e",
+    ]
+
+
+def test_a_variable_that_systemd_itself_passes_has_an_unknown_value() -> None:
+    text = "[Service]\nPassEnvironment=A B\n\nExecStart=/k --a=${A:-x} --b=${B}\n"
+    found = start({"/u": text})
+    with pytest.raises(ValueError, match=r".") as caught:
+        unit_file.check_known(found, {})
+    assert str(caught.value) == (
+        "/u (line 2): PassEnvironment= takes $B, which ExecStart= contains, from systemd's own environment, and its value"
+        " there is unknown; set it in Environment= or in an environment file"
+    )
+    unit_file.check_known(found, {"B": "1"})
+    unit_file.check_known(start({"/u": text, "/d": "[Service]\nPassEnvironment=\nPassEnvironment=C\n"}), {})
+    assert unit_file.unset_names(found, {}) == ("B",)
+
+
+def test_a_mark_of_byte_order_is_no_part_of_a_unit() -> None:
+    assert start({"/u": "\ufeff[Service]\nExecStart=/k\n"}).command == "/k"
+
+
+@pytest.mark.parametrize("path", ["/etc//default/./kubelet", "//etc/default/kubelet", "/etc/default/kubelet/"])
+def test_the_path_of_an_environment_file_is_as_systemd_shows_it(path: str) -> None:
+    found = start({"/u": f"[Service]\nExecStart=/k\nEnvironmentFile=-{path}\n"})
+    assert found.files == (EnvironmentFile("/etc/default/kubelet", optional=True),)
 
 
 def test_origins_are_for_people() -> None:
