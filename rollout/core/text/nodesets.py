@@ -234,6 +234,10 @@ def _nothing(text: str, at: int, sign: str) -> Flaw:
 
 def _size(term: str) -> int:
     """How many names a term will expand to, without expanding it."""
+    if "][" in term:
+        raise NodesetError(
+            Flaw("bad-nodeset", f"`{printable(term)}`: two ranges need a character between them, such as `-`")
+        )
     brackets = _BRACKET.findall(term)
     if len(brackets) > _MOST_BRACKETS:
         raise NodesetError(Flaw("nodeset-too-large", f"`{printable(term)}` has more than {_MOST_BRACKETS} ranges"))
@@ -256,6 +260,15 @@ def _count(part: str, term: str) -> int:
         raise NodesetError(Flaw("bad-nodeset", f"`{printable(term)}`: the range {part.strip()} runs backwards"))
     if step == 0:
         raise NodesetError(Flaw("bad-nodeset", f"`{printable(term)}`: the range {part.strip()} has a step of 0"))
+    if len(first) != len(last) and any(number != str(int(number)) for number in (first, last)):
+        width = max(len(first), len(last))
+        meant = f"{first.zfill(width)}-{last.zfill(width)} or {int(first)}-{int(last)}"
+        raise NodesetError(
+            Flaw(
+                "bad-nodeset",
+                f"`{printable(term)}`: the numbers of the range {part.strip()} have different widths; write {meant}",
+            )
+        )
     return (int(last) - int(first)) // step + 1
 
 

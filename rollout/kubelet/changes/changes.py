@@ -126,7 +126,12 @@ def change_for(
 def unfit(snapshot: Snapshot, policy: Policy, assumed: int | None) -> LeftAlone | None:
     """Why this node must not be changed now, whatever its files contain."""
     refused = fitness.refusal(snapshot, policy.guard, assumed, policy.accepted)
-    return LeftAlone(Standing.REFUSED, *refused) if refused is not None else None
+    if refused is None:
+        return None
+    reference, reason = refused
+    if reference == fitness.LENIENT:
+        reason += sources.ignored(snapshot, versions.taken_for(snapshot.kubelet_version, assumed))
+    return LeftAlone(Standing.REFUSED, reference, reason)
 
 
 def proposal(

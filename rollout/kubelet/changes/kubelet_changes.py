@@ -14,7 +14,7 @@ from rollout.core.model.playbook import Disruption, Policy
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text import json_text
-from rollout.kubelet import fields, values
+from rollout.kubelet import fields, homes, values
 from rollout.kubelet.changes import flag_changes, home_files, templated_config
 from rollout.kubelet.changes.flag_changes import Moved
 from rollout.kubelet.changes.home_files import FieldHome
@@ -170,6 +170,13 @@ def _as_arguments(fit: FitNode, needed: Mapping[str, Value]) -> Mapping[str, InF
     return flags
 
 
+def _flags_for(name: str, fit: FitNode) -> tuple[str, ...]:
+    """The flags that set this field on this node and may be set."""
+    entry = fields.field(name)
+    known = (flag for flag in map(fields.flag, entry.flags if entry else ()) if flag is not None)
+    return tuple(flag.name for flag in known if flag.known_in(fit.version.minor) and flag.name not in homes.NOT_OURS)
+
+
 def _in_the_first_home(
     fit: FitNode, wanted: WantedSettings, asked: Mapping[str, Value], needed: Mapping[str, Value]
 ) -> KubeletAfter:
@@ -204,7 +211,8 @@ def _attempt(
     prove(fit.outcome, outcome, asked, fit.version.minor)
     paths = [known.field for flag in by_flag.flags if (known := fields.flag(flag.name)) and known.field]
     if home is not None and home.flags:
-        notes = templated_config.check_accepted(fit.outcome, outcome, asked, paths, wanted.policy.accepted)
+        needed = {name: _flags_for(name, fit) for name in moved.fields}
+        notes = templated_config.check_accepted(fit.outcome, outcome, asked, paths, wanted.policy.accepted, needed)
     else:
         by_flags: dict[str, Value] = {path.split(".")[0]: None for path in paths}
         changed = side_effects(fit.outcome.effective, outcome.effective, {**asked, **by_flags})

@@ -52,8 +52,11 @@ def check_accepted(
     wanted: Mapping[str, Value],
     by_flag: Collection[str],
     accepted: Collection[str],
+    needed: Mapping[str, Collection[str]],
 ) -> tuple[str, ...]:
     """Notes on what the new file alone changes, if all is accepted; else ``LayoutError``.
+
+    ``needed``: the fields that need the file, and the flags of this kubelet that set the same.
 
     A value that a setting sets for this node (``wanted``, and the fields' paths ``by_flag``), or that a flag sets, does
     not change by the file, so nobody needs to accept it.
@@ -69,11 +72,13 @@ def check_accepted(
     }
     left = [difference for path, difference in told.items() if path not in accepted]
     if left:
+        instead = [f"{' or '.join(flags)} instead of {name}" for name, flags in needed.items() if flags]
         message = (
-            f"the kubelet has no --config file; adding one would also change {', '.join(left)}; the playbook does not accept that"
-            " (`accept`); a field that has a flag can be set by the flag's name instead"
+            f"the kubelet has no --config file, and {', '.join(needed)} would need one; adding it would also change"
+            f" {', '.join(left)}; the playbook does not accept that (`accept`)"
+            + (f"; a flag needs no file: set {', '.join(instead)}" if instead else "")
         )
-        raise LayoutError("no-config-file", message)
+        raise LayoutError("no-config-file", message, about=tuple(needed))
     return tuple(
         f"{difference}: side effect of a new --config file, accepted in the playbook" for difference in told.values()
     )

@@ -14,7 +14,7 @@ from rollout.core.text import diff
 from rollout.core.text.terminal import printable
 from rollout.core.text.timespans import timespan
 from rollout.kubelet import fields, versions
-from rollout.kubelet.node import arguments, managers
+from rollout.kubelet.node import arguments, managers, unit_file
 from rollout.kubelet.node.layout import PROGRAMS, Layout, LayoutError
 
 # May this kubelet be restarted at all, or would that put the edits of others in force?
@@ -41,7 +41,9 @@ def check(now: Layout, ours: Collection[str]) -> None:
     ]
     more = f", and {len(refusals_of_options) - MOST_FLAGS} more" if len(refusals_of_options) > MOST_FLAGS else ""
     difference = ", ".join(refusals_of_options[:MOST_FLAGS]) + more or "the order differs"
-    raise LayoutError("layout-drifted", f"the running kubelet differs from its unit and files: {difference}")
+    unset = [f"${{{printable(name, 100)}}}" for name in unit_file.unset_names(now.start, now.variables)]
+    empty = f"; {', '.join(unset)} in {now.start.file} is empty, since no file of the unit sets it" if unset else ""
+    raise LayoutError("layout-drifted", f"the running kubelet differs from its unit and files: {difference}{empty}")
 
 
 MOST_FLAGS = 10
@@ -65,6 +67,9 @@ START = 30.0
 """Seconds allowed for a kubelet to start again after a guard has fired."""
 
 LEAST_ROOM_KIB = 1024
+
+LENIENT = "config-lenient"
+"""The reference of a kubelet that ignores a part of its configuration."""
 
 OLDEST_SYSTEMD = 236
 """The first version with ``systemd-run --collect`` (NEWS of systemd 236)."""
@@ -173,7 +178,7 @@ def _alive(snapshot: Snapshot) -> Refusal | None:
         return NOT_ITS_OWN, f"{why}: whether the kubelet is healthy cannot be observed"
     if measured.lenient:
         return (
-            "config-lenient",
+            LENIENT,
             "the kubelet already ignores part of its configuration (lenient decoding, see its journal)",
         )
     return None

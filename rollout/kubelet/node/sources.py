@@ -173,6 +173,26 @@ def find(snapshot: Snapshot, version: Version, node: Node) -> FitNode:
     return FitNode(node, snapshot, version, now, given, outcome)
 
 
+def ignored(snapshot: Snapshot, version: Version) -> str:
+    """For a refusal: what this kubelet ignores of its files as they are now, and where; ``""`` if it cannot be known."""
+    try:
+        outcome = outcome_of(version, sources_of(snapshot, layout.find(snapshot)))
+    except LayoutError:
+        return ""
+    if not outcome.starts:
+        return ""
+    if not outcome.ignored:
+        return "; as far as rollout knows, its files as they are now contain nothing that it would ignore"
+    places = [each.place for each in outcome.messages if each.level is MessageLevel.WARNING and each.place]
+    where = ", ".join(dict.fromkeys(f"{place.file}:{place.line}:{place.column}" for place in places[:MOST_PLACES]))
+    return printable(f": {', '.join(outcome.ignored)}{f' ({where})' if where else ''}", MOST_IGNORED)
+
+
+MOST_PLACES = 5
+MOST_IGNORED = 1000
+"""Characters of what a refusal says is ignored."""
+
+
 def fatal(outcome: KubeletOutcome) -> str:
     """Why the kubelet does not start, with its own messages."""
     fatal_texts = [message.text for message in outcome.messages if message.level is MessageLevel.FATAL]

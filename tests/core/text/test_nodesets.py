@@ -58,11 +58,25 @@ def test_expand_keeps_the_order_written(text: str, names: tuple[str, ...]) -> No
         ("[", "bad-nodeset", "`[`: a `[` without its partner"),
         ("n1-3]", "bad-nodeset", "`n1-3]`: a `]` without its partner"),
         ("n[3-1]", "bad-nodeset", "`n[3-1]`: the range 3-1 runs backwards"),
+        (
+            "n[01-5]",
+            "bad-nodeset",
+            "`n[01-5]`: the numbers of the range 01-5 have different widths; write 01-05 or 1-5",
+        ),
+        (
+            "n[1,0-005/5]",
+            "bad-nodeset",
+            "`n[1,0-005/5]`: the numbers of the range 0-005/5 have different widths; write 000-005 or 0-5",
+        ),
+        (
+            "n[01-100]",
+            "bad-nodeset",
+            "`n[01-100]`: the numbers of the range 01-100 have different widths; write 001-100 or 1-100",
+        ),
+        ("n[1-2][3-4]", "bad-nodeset", "`n[1-2][3-4]`: two ranges need a character between them, such as `-`"),
         ("n[1-3/0]", "bad-nodeset", "`n[1-3/0]`: the range 1-3/0 has a step of 0"),
         ("n[a-b]", "bad-nodeset", "`n[a-b]`: `a-b` is not a range such as 0001-0060"),
         ("n[]", "bad-nodeset", "`n[]`: `` is not a range such as 0001-0060"),
-        ("n[01-100]", "bad-nodeset", '`n[01-100]`: bad range: "padding length mismatch : "01-100""'),
-        ("n[1-2][3-4]", "bad-nodeset", '`n[1-2][3-4]`: illegal reopening bracket: "[3-4]"'),
         ("n%s", "bad-nodeset", "`n%s`: `n%s` is not a name; names are letters, digits, `-`, `_` and `.`"),
         (
             "-oProxyCommand",

@@ -13,6 +13,7 @@ from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Measurement, Process, Receipt, ReceiptState, Snapshot
 from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet import nodes
+from tests.kubelet.deciding import refused
 from tests.kubelet.nodes import (
     CONFIG,
     CONFIG_TEXT,
@@ -213,6 +214,25 @@ def test_config_given_as_two_words() -> None:
 
 def broken(found: Snapshot, **measured: object) -> Snapshot:
     return replace(found, measurement=replace(found.measurement, **measured))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("config", "more"),
+    [
+        (f"{CONFIG_TEXT}maxPod: 5\n", f": maxPod ({CONFIG}:25:1)"),
+        (
+            CONFIG_TEXT,
+            "; as far as rollout knows, its files as they are now contain nothing that it would ignore",
+        ),
+        ("[", ""),
+    ],
+)
+def test_a_kubelet_that_ignores_a_field_is_refused_with_its_name_and_place(config: str, more: str) -> None:
+    found = broken(kubeadm(config=config), lenient=1)
+    assert refused(found, IMAGE_PULLS) == (
+        "config-lenient",
+        f"the kubelet already ignores part of its configuration (lenient decoding, see its journal){more}",
+    )
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,15 @@ def test_before_1_32_a_default_of_rke2_that_is_wanted_changes_nothing() -> None:
     assert refused(rke2("1.28.15+rke2r1"), serializeImagePulls=False).reference == "as-wanted"
 
 
+def test_before_1_32_a_list_that_would_need_a_file_is_named_with_its_flag() -> None:
+    made = refused(rke2("1.28.15+rke2r1"), serializeImagePulls=True, clusterDNS=["192.0.2.10"])
+    assert made.reference == "no-config-file"
+    assert made.reason.startswith(
+        "the kubelet has no --config file, and clusterDNS would need one; adding it would also "
+    )
+    assert made.reason.endswith("; a flag needs no file: set --cluster-dns instead of clusterDNS")
+
+
 def test_a_flag_replaces_rke2s_own_and_one_of_a_site_stays_before_ours() -> None:
     found = rke2(
         "1.28.15+rke2r1",

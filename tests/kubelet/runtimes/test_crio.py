@@ -72,6 +72,16 @@ def test_our_file_overrides_earlier_files_and_later_ones_are_refused() -> None:
     assert (error.reference, late.path in str(error)) == ("crio-config-shadowed", True)
 
 
+def test_what_overrides_our_file_is_told_with_its_key_and_value() -> None:
+    late = refused(crio(regular(f"{CRIO_DIR}/99-site.conf", TEN)), Runtime.CRIO, DEADLINE)
+    flag = "/usr/bin/crio --pull-progress-timeout=1m"
+    by_flag = refused(crio_with(f"[Service]\nExecStart={flag}\n", flag), Runtime.CRIO, DEADLINE)
+    assert (str(late), str(by_flag)) == (
+        f"{CRIO_DIR}/99-site.conf sets pull_progress_timeout to 10m and would override {DROP_IN}",
+        f"--pull-progress-timeout on crio's command line sets pull_progress_timeout to 1m and would override {DROP_IN}",
+    )
+
+
 def test_a_wanted_value_in_force_from_any_place_needs_no_change() -> None:
     late = regular(f"{CRIO_DIR}/99-site.conf", TEN.replace("10m", "180s"))
     assert changed(crio(late), Runtime.CRIO, DEADLINE) == Change()
