@@ -56,7 +56,7 @@ class Crew:
                 make_site(Path(folder) / "site", self._nodes, self._around) as site,
             ):
                 while (drawn := self._next()) is not None:
-                    result = trial(site, drawn)
+                    result = trial(site, drawn.for_guard(site.brief))
                     self.results.append(result)
                     with self._printing:
                         print(story(result, site), flush=True)  # noqa: T201 - this is a command

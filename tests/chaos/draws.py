@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rollout import known_faults
@@ -200,6 +200,10 @@ class Draw:
     late: int
     alone: bool  # the run is resumed only when no node has a transaction in progress
     emergency: bool  # reverted by what the nodes report, else by the journal
+
+    def for_guard(self, brief: int) -> Draw:
+        """The same on a machine where a short guard has so many seconds: what was drawn for a shorter one lasts longer."""
+        return self if self.guard != GUARD else replace(self, seconds=round(self.seconds * brief / GUARD, 2))
 
     def __str__(self) -> str:
         when = self.moment or f"at {self.fraction:.0%} of the run"

@@ -18,7 +18,7 @@ from rollout.composition.wiring import Session
 from rollout.core.run.state import RunState
 from tests.bed.bed import Bed
 from tests.bed.node import Node
-from tests.chaos.draws import GUARD, NODES, Draw
+from tests.chaos.draws import DEFAULT_GUARD, GUARD, NODES, Draw
 from tests.chaos.findings import Known, Limits, Seen
 from tests.chaos.look import look
 from tests.chaos.machine import prepare
@@ -195,12 +195,13 @@ class Site:
         until(lambda: all(node.is_up() for node in self.nodes), PATIENCE, "every kubelet runs")
 
     def learn(self) -> None:
-        """Learn the nodes with old and with new files, and the duration of an undisturbed run."""
+        """Learn the nodes with old and with new files, the duration of an undisturbed run, and from it how short a guard's time may be here."""
         self.fresh("undisturbed")
-        self.set_guard(self.guard)
+        self.set_guard(DEFAULT_GUARD)
         began = time.monotonic()
         self._well("apply", "p.json", "--yes")
         self.undisturbed = time.monotonic() - began
+        self.brief = max(GUARD, round(2 * self.undisturbed * NODES / len(self.nodes)))
         new = self.look()
         run = self.newest()
         self._well("rollback", run.order.run if run else "", "--yes")

@@ -21,9 +21,7 @@ def site(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Site:
     if not FAKETIME.exists():
         pytest.skip("NOT TESTED: libfaketime is missing")
     made = site_on(bed, tmp_path_factory.mktemp("chaos") / "site")
-    made.guard = 120
     made.learn()
-    made.brief = max(GUARD, round(2 * made.undisturbed))
     return made
 
 

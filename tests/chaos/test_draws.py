@@ -54,6 +54,16 @@ def test_a_short_fault_leaves_the_guard_time_and_a_long_one_outlasts_it() -> Non
             assert each.seconds > each.guard
 
 
+def test_on_a_slow_machine_they_do_so_too() -> None:
+    for each in MANY:
+        guard = 3 * GUARD if each.guard == GUARD else each.guard
+        there = each.for_guard(3 * GUARD)
+        if each.kind is Kind.LINK_SHORT or each.variant.startswith("shorter"):
+            assert there.seconds < guard
+        if each.kind is Kind.LINK_LONG or each.variant.startswith("longer"):
+            assert there.seconds > guard
+
+
 def test_late_confirms_come_on_either_side_of_the_deadline() -> None:
     late = [each.late for each in MANY if each.kind is Kind.LATE]
     assert min(late) < 0 < max(late)
