@@ -28,6 +28,7 @@ _BLOCK = 64 * 1024
 _AT_ONCE = 64
 _LARGEST = 4 * 1024 * 1024
 """Characters of one event that are read; a longer one is damaged."""
+_OF_A_POD = re.compile(r"^ {0,4}(?:deletionTimestamp|containerStatuses): ?", re.MULTILINE)
 _REASON = re.compile(r"^(?:- |  )?reason: (\w+)$", re.MULTILINE)
 _CUT = "@ cut:"
 _BLANK = re.compile(r"[\s,\]}]*")
@@ -109,7 +110,7 @@ class DocumentReader:
 
 
 def _yaml_events(pieces: Iterable[bytes]) -> Iterator[str]:
-    """The text of each item or document that has a reason."""
+    """The text of each item or document that has a reason, and of each pod that the API deletes or that has containers."""
     block: list[bytes] = []
     for line in pieces:
         if line.startswith((b"- ", b"---")) or (block and line[:1] not in b" -\n" and block[0][:1] == b"-"):
@@ -123,9 +124,9 @@ def _yaml_events(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def _with_reason(block: Sequence[bytes], *, last: bool = False) -> Iterator[str]:
-    """The last item of a file that is cut lacks its reason: it is given as text that is no YAML."""
+    """What may show something: with a reason, or a pod. The last item of a file that is cut lacks its reason: it is given as text that is no YAML."""
     text = b"".join(block).decode("utf-8", "replace")
-    if "reason:" in text:
+    if "reason:" in text or _OF_A_POD.search(text):
         yield text
     elif last and text.startswith("- ") and "involvedObject:" in text:
         yield f"- {_CUT} {text}"

@@ -176,7 +176,7 @@ class LogReader:
         elif logrus := _LOGRUS.match(rest):
             own = moment(logrus["time"])
             head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
-            if component := _OF_K0S.search(logrus["rest"]):
+            if head.kubelet is not False and (component := _OF_K0S.search(logrus["rest"])):
                 inner = replace(head, known=True, programs=(component[1],))
                 yield from self._rest(inner, number, unquoted(logrus["msg"]), line)
                 return

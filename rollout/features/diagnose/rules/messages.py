@@ -15,6 +15,7 @@ from rollout.features.diagnose.rules.pod_events import event_found, inspected, n
 from rollout.features.diagnose.rules.troubles import (
     LONGEST,
     NOT_KILLED,
+    OUTLIVES,
     RepeatedTrouble,
     network,
     runtime_call,
@@ -492,8 +493,9 @@ def _sandbox(message: str, keys: Fields) -> Iterator[BareFact]:
     yield from [_trouble(trouble)] if trouble else []
 
 
-_RUNTIME_STOP = re.compile(
-    r'StopContainer for "(?P<id>[0-9a-f]{6,64})" failed|Container (?P<id2>[0-9a-f]{12,64}) failed to exit within \d{1,6} ?s(?:econds)? of kill - trying direct SIGKILL'
+_RUNTIME_STOP = re.compile(r'StopContainer for "(?P<id>[0-9a-f]{6,64})" failed')
+_OUTLIVES_SIGKILL = re.compile(
+    r"Container (?:(?P<id>[0-9a-f]{12,64}) )?failed to exit within \d{1,6} ?s(?:econds)? of kill - trying direct SIGKILL"
 )
 _CANCELLED = re.compile(
     r'An error occurs during waiting for container "(?P<id>[0-9a-f]{6,64})" to be (?:stopped|killed)'
@@ -503,7 +505,19 @@ _CANCELLED = re.compile(
 def _runtime_stop(message: str, _keys: Fields) -> Iterator[BareFact]:
     """The same from the runtime's own log."""
     if match := _RUNTIME_STOP.fullmatch(message):
-        yield _trouble(RepeatedTrouble(NOT_KILLED, by="runtime"), "", match["id"] or match["id2"])
+        yield _trouble(RepeatedTrouble(NOT_KILLED, by="runtime"), "", match["id"])
+    else:
+        yield from _worded(message)
+
+
+def _outlives(message: str, keys: Fields) -> Iterator[BareFact]:
+    """A runtime that killed a container and waits for its end. Other messages begin with the same word."""
+    match = _OUTLIVES_SIGKILL.fullmatch(message)
+    if match is not None:
+        id_ = match["id"] or keys.get("container", "")
+        yield from [_trouble(RepeatedTrouble(NOT_KILLED, by=OUTLIVES), "", id_)] if id_ else []
+    elif message in _KEYED:
+        yield from _keyed(message, keys)
     else:
         yield from _worded(message)
 
@@ -619,6 +633,7 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("Kill container failed", _not_stopped),
     ("killContainer for pod failed", _not_stopped),
     ("An error occurs during waiting for container ", _wait_cancelled),
+    ("Container ", _outlives),
 )
 
 _SPECIALS: dict[str, list[tuple[str, Callable[[str, Fields], Iterator[BareFact]]]]] = {}
@@ -685,7 +700,7 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     'Pod "': ("fully terminated",),
     "Shutdown request received: ": ("kubelet exited: ",),
     "Killing container ": ("grace period",),
-    "Container ": ("exited normally",),
+    "Container ": ("exited normally", "of kill - trying direct SIGKILL"),
     **{
         line.begins: tuple(dict.fromkeys(each.behind for each in _LOGS if each.begins == line.begins)) for line in _LOGS
     },

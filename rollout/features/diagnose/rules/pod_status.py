@@ -36,6 +36,7 @@ def pod_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
 
 _Timed = tuple[float | None, BareFact]
 _STATUSES = ("initContainerStatuses", "containerStatuses")
+_ALL_STATUSES = (*_STATUSES, "ephemeralContainerStatuses")
 
 
 def _life(pod: str, meta: Document, status: Document, *, placed: bool) -> Iterator[_Timed]:
@@ -67,7 +68,7 @@ def _life(pod: str, meta: Document, status: Document, *, placed: bool) -> Iterat
 
 def _in_state(status: Document, state: str) -> Iterator[str]:
     """The containers in this state."""
-    for key in _STATUSES:
+    for key in _ALL_STATUSES:
         for each in map(_map, _list(status.get(key))):
             if state in _map(each.get("state")):
                 yield _word(each, "name")
@@ -76,7 +77,7 @@ def _in_state(status: Document, state: str) -> Iterator[str]:
 def _newest(status: Document) -> float | None:
     """The newest time of the pod's status: the pod was printed after it."""
     times = [moment(_word(each, "lastTransitionTime")) for each in map(_map, _list(status.get("conditions")))]
-    for key in _STATUSES:
+    for key in _ALL_STATUSES:
         for each in map(_map, _list(status.get(key))):
             state = _map(each.get("state"))
             times += [

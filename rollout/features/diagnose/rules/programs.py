@@ -21,17 +21,57 @@ OF_KUBELETS = frozenset(
         Kind.UNCREDENTIALED,
         Kind.PULL_FAILED,
         Kind.BACK_OFF,
+        Kind.QUEUED,
+        Kind.UNQUEUED,
+        Kind.PULLED,
+        Kind.DELETED,
+        Kind.REMOVED,
+        Kind.HOOK,
+        Kind.HOOK_DONE,
+        Kind.EXEC_FAILED,
+        Kind.KILL,
+        Kind.KILLED,
+        Kind.DIED,
+        Kind.NAMED,
+        Kind.EVICTS,
+        Kind.UNMOUNTED,
+        Kind.CHANGED,
+        Kind.REJECTED,
+        Kind.RAN,
+        Kind.STARTED,
+        Kind.ARRIVED,
+        Kind.VERSION,
     }
 )
-"""What a line of another program does not show, whatever its words."""
-OF_KUBELETS_AND_RUNTIMES = frozenset({Kind.TROUBLE, Kind.UNCONFIGURED})
+"""What a line of another program does not show, whatever its words: a program that repeats a log, or an application."""
+OF_KUBELETS_AND_RUNTIMES = frozenset(
+    {
+        Kind.TROUBLE,
+        Kind.UNCONFIGURED,
+        Kind.PULL_CUT,
+        Kind.PROGRESS,
+        Kind.RUNTIME,
+        Kind.RUNTIME_STARTED,
+        Kind.RUNTIME_ENDED,
+        Kind.PULL_STOPPED,
+        Kind.NEXT_HOST,
+        Kind.ASKED,
+        Kind.UNLIMITED,
+        Kind.STOP_ASKED,
+        Kind.WAIT_ENDED,
+    }
+)
 """What a runtime reports of itself too. Other clients of a runtime, such as ``crictl``, print the kubelet's lines about its calls."""
+OF_SYSTEMD = frozenset({Kind.EXIT, Kind.END_TOLD, Kind.GIVEN_UP, Kind.RESTARTS})
+"""What systemd reports of the kubelet's unit. RKE2 reports the end of its kubelet itself; a unit's own process reports why it was not run."""
 PROGRAM_FIELDS = ("SYSLOG_IDENTIFIER", "_COMM", "_SYSTEMD_UNIT")
 """Fields of journald that name the program of a line."""
-_RUNTIMES = frozenset(name for daemon in DAEMONS for name in (daemon.name, daemon.program))
+_RUNTIMES = frozenset(name for daemon in DAEMONS for name in (daemon.name, daemon.program, daemon.agent_part) if name)
+_OF_PACKAGE = re.compile(r"^(?:microk8s\.daemon-|docker-(?=\w))|-(?:current|latest|ce|ee)$")
+"""What packages of runtimes put around their names: those of RHEL 7, of Docker before 18.09, of snaps."""
 _KUBELET = re.compile(
     r"(?:kubelet|kubelet-wrapper|k3s|k3s-agent|k3s-server|rke2|rke2-agent|rke2-server|kubelite|k0s(?:-v\d[\w.+-]{0,60})?|k0sworker|k0scontroller"
-    r"|microshift|edgecore|origin-node|atomic-openshift-node)"
+    r"|localkube|microshift|edgecore|origin-node|atomic-openshift-node)"
 )
 _UNIT = re.compile(r"\(?(?:[\w.@\\-]{0,80}/){0,20}(?:snap\.)?(?P<name>[\w.@+-]{1,80}?)(?:\.service|\.exe|\.sh)?\)?")
 _RUNS_ANY = re.compile(
@@ -50,8 +90,14 @@ def may_show(kind: Kind, names: Iterable[str]) -> bool:
     if kind in OF_KUBELETS:
         return is_kubelet(names) is not False
     if kind in OF_KUBELETS_AND_RUNTIMES:
-        return is_kubelet(names) is not False or any(_bare(name) in _RUNTIMES for name in names)
+        return is_kubelet(names) is not False or any(_is_runtime(_bare(name)) for name in names)
+    if kind in OF_SYSTEMD:
+        return is_kubelet(names) is not False or any(_bare(name) in ("systemd", "init") for name in names)
     return True
+
+
+def _is_runtime(bare: str) -> bool:
+    return bare in _RUNTIMES or _OF_PACKAGE.sub("", bare) in _RUNTIMES
 
 
 def _bare(name: str) -> str:

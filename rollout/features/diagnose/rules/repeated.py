@@ -16,6 +16,7 @@ from rollout.features.diagnose.rules.troubles import (
     NETWORK,
     NOT_KILLED,
     NOT_STOPPED,
+    OUTLIVES,
     RESERVED,
     RUNTIME,
     volume_key,
@@ -55,7 +56,7 @@ def repeated_findings(facts: Facts) -> Iterator[Finding]:
     """One for each node, trouble, and container, sandbox or volume: of its last run of tries that lasted."""
     known, ends = _containers(facts), _Ends(facts)
     together: dict[tuple[str, str, str, str], list[Fact]] = defaultdict(list)
-    for fact in facts.of(Kind.TROUBLE):
+    for fact in _keyed_alike(facts.of(Kind.TROUBLE)):
         together[fact.node, fact.clock, fact["id"], _identity(fact, known)].append(fact)
     for (node, clock, id_, identity), lines in together.items():
         if id_ == RUNTIME:
@@ -79,6 +80,22 @@ def repeated_findings(facts: Facts) -> Iterator[Finding]:
             yield _finding(id_, of, untimed, None)
 
 
+def _keyed_alike(lines: Sequence[Fact]) -> Iterator[Fact]:
+    """Events of one end of a pod have its uid only if its sandbox failed too: the others are of the same end, if no other pod has such."""
+    keys: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for line in lines:
+        if line["key"]:
+            keys[_of_events(line)].add(line["key"])
+    for line in lines:
+        alike = keys.get(_of_events(line), set()) if line["id"] == NOT_KILLED and not line["key"] else set()
+        same_end = len(alike) == 1 and not line["cid"] and (line["pod"] or line.clock.startswith(AGES))
+        yield replace(line, fields={**line.fields, "key": next(iter(alike))}) if same_end else line
+
+
+def _of_events(line: Fact) -> tuple[str, ...]:
+    return line["id"], line.node, line.clock, line["pod"], line["of"]
+
+
 def _identity(fact: Fact, known: _Containers) -> str:
     """What no other container, sandbox or volume shares: two pods may each have a volume of the same name."""
     if fact["id"] == NOT_KILLED:
@@ -91,7 +108,7 @@ def _identity(fact: Fact, known: _Containers) -> str:
 def _ends_once(id_: str, lines: Sequence[Fact]) -> bool:
     """Whether the identity is of one thing that ends once, so that a later failure shows that it had not ended: an id, a pod's own mount."""
     if id_ == NOT_KILLED:
-        return any(line["cid"] or line["key"] for line in lines)
+        return any((line["cid"] and line["by"] != OUTLIVES) or line["key"] for line in lines)
     return id_ in (NOT_STOPPED, RESERVED) or " " in lines[0]["key"]
 
 

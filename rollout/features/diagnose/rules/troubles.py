@@ -18,6 +18,8 @@ LONGEST = 4096
 RUNTIME, NOT_KILLED, NOT_STOPPED = "runtime-down", "container-not-killed", "sandbox-not-stopped"
 RESERVED, MOUNTED = "container-name-reserved", "volume-not-unmounted"
 NETWORK = "network-not-ready"
+OUTLIVES = "sigkill"
+"""Who reports a container that outlived SIGKILL: a runtime that starts it again under the same id, if it is asked to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,11 @@ def started(program: str, version: str) -> str:
         "cri-dockerd": f"Starting cri-dockerd {version} (0f1e2d3)",
     }
     rest = f" revision=0 version=v{version}" if program == "containerd" else ""
-    return journal(logrus(-600, words.get(program, "starting containerd"), rest=rest), -600, "x[1]")
+    return journal(
+        logrus(-600, words.get(program, "starting containerd"), rest=rest),
+        -600,
+        f"{program.lower().replace('cri-o', 'crio')}[1]",
+    )
 
 
 def cancelled(seconds: int = 14, times: int = 1, error: str = CONFIG) -> str:
@@ -229,10 +233,14 @@ def endless(*more: str, version: str = "2.1.4", image: str = IMAGE) -> str:
     """A pull without a deadline; the log goes on for 400 s."""
     lines = [
         *([started("containerd", version)] if version else []),
-        journal(logrus(0, f'PullImage "{image}"'), 0, "x[1]"),
+        journal(logrus(0, f'PullImage "{image}"'), 0, "containerd[1]"),
     ]
-    lines.append(journal(logrus(0.001, f"no timeout and will not start pulling image {image} reporter"), 0, "x[1]"))
-    return "\n".join([*lines, *more, journal(logrus(400, 'PullImage "other.example/a:1"'), 400, "x[1]")]) + "\n"
+    lines.append(
+        journal(logrus(0.001, f"no timeout and will not start pulling image {image} reporter"), 0, "containerd[1]")
+    )
+    return (
+        "\n".join([*lines, *more, journal(logrus(400, 'PullImage "other.example/a:1"'), 400, "containerd[1]")]) + "\n"
+    )
 
 
 def test_a_deadline_of_0s_hangs_every_pull_of_the_transfer_service() -> None:
@@ -247,20 +255,22 @@ def test_a_deadline_of_0s_hangs_every_pull_of_the_transfer_service() -> None:
 
 def test_the_same_line_with_a_pull_that_ends_is_a_local_pull() -> None:
     done = journal(
-        logrus(9, f'Pulled image "{IMAGE}" with image id "s", repo tag "t", repo digest "d", size "9" in 9s'), 9, "x[1]"
+        logrus(9, f'Pulled image "{IMAGE}" with image id "s", repo tag "t", repo digest "d", size "9" in 9s'),
+        9,
+        "containerd[1]",
     )
     assert "pull-progress-deadline" not in found(endless(done))
 
 
 def test_a_pull_that_failed_of_its_own_passed_the_first_step() -> None:
     error = f' error="rpc error: code = NotFound desc = {IMAGE}: not found"'
-    gone = journal(logrus(9, f'PullImage "{IMAGE}" failed', "error", error), 9, "x[1]")
+    gone = journal(logrus(9, f'PullImage "{IMAGE}" failed', "error", error), 9, "containerd[1]")
     assert "pull-progress-deadline" not in found(endless(gone))
 
 
 def test_a_pull_that_was_cancelled_had_not_ended() -> None:
     error = ' error="rpc error: code = Canceled desc = context canceled"'
-    gone = journal(logrus(390, f'PullImage "{IMAGE}" failed', "error", error), 390, "x[1]")
+    gone = journal(logrus(390, f'PullImage "{IMAGE}" failed', "error", error), 390, "containerd[1]")
     assert only(endless(gone)).confidence is Confidence.LIKELY
 
 

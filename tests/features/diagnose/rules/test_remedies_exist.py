@@ -99,10 +99,14 @@ def begin(runtime: Runtime, version: RuntimeVersion | None, minor: int) -> str:
     if version is None or runtime not in STARTS:
         return f"{text}\n"
     message, rest = STARTS[runtime]
+    daemon = describe(runtime).daemon
+    assert daemon is not None
     return (
         text
         + "\n"
-        + journal(logrus(-950, message.format(version.text), rest=rest.format(version.text)), -950, "runtime[1]")
+        + journal(
+            logrus(-950, message.format(version.text), rest=rest.format(version.text)), -950, f"{daemon.program}[1]"
+        )
         + "\n"
     )
 
