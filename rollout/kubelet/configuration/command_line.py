@@ -51,7 +51,7 @@ def mistake(labels: Mapping[str, str], minor: int) -> str:
     if minor < _CHECKED_SINCE:
         return ""
     bad = [(key, label_names.key_errors(key, minor)) for key in labels]
-    bad += [(value, label_names.value_errors(value)) for value in labels.values()]
+    bad += [(value, label_names.value_errors(value, minor)) for value in labels.values()]
     listed = "; ".join(f"'{text}' - {', '.join(errors)}" for text, errors in bad if errors)
     return f"invalid node labels: {listed}" if listed else ""
 
@@ -103,7 +103,11 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
     if message:
         raise findings.stop("bad-label", wrapped(findings, doing, message))
     name = flags.text("--hostname-override").strip().lower()
-    if name and label_names.subdomain_errors(name) and flags.text("--cloud-provider") in {"", "external"}:
+    if (
+        name
+        and label_names.subdomain_errors(name, findings.minor)
+        and flags.text("--cloud-provider") in {"", "external"}
+    ):
         text = f"the API server refuses a Node with the name `{name}`: the kubelet starts, and is never registered"
         findings.doubt("bad-node-name", text, "")
     return flags
@@ -128,12 +132,20 @@ def read_again(sources: Sources, first: Flags, findings: Findings) -> Flags:
 
 
 def set_gates(written: Mapping[str, bool], findings: Findings) -> None:
-    """Every gate that cannot be set is reported, and stops the kubelet."""
+    """Every gate that cannot be set is reported, and stops the kubelet; so does one without those that it needs.
+
+    Source: ``SetFromMap`` (``component-base/featuregate/feature_gate.go``), which looks at what gates need since 1.35.
+    """
     mistakes = certain_mistakes(written, findings)
     doing = "failed to set feature gates from initial flags-based config"
     for mistake in mistakes:
         refused_gate(mistake, wrapped(findings, doing, mistake.text), findings)
-    if mistakes:
+    certain = feature_gates.certain(findings.minor)
+    needs = feature_gates.unmet(written, findings.minor) if certain and not mistakes else ()
+    for need in needs:
+        complaint = Complaint("featureGates", need)
+        findings.refused("invalid-configuration", wrapped(findings, doing, need), complaint)
+    if mistakes or needs:
         raise KubeletStoppedError
 
 

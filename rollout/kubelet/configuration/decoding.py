@@ -17,7 +17,7 @@ from typing import Any
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.durations import go_format_nanoseconds
 from rollout.kubelet.configuration import quantities, schema
-from rollout.kubelet.configuration.go_values import GoValueError, duration
+from rollout.kubelet.configuration.go_values import GoValueError, duration, quoted
 from rollout.kubelet.configuration.schema import FieldType, Form, WhenShown
 from rollout.kubelet.configuration.yaml_document import Json, Path
 
@@ -57,8 +57,10 @@ class Where:
 
 def wrong_type(value: Json, kind: FieldType, where: Where, minor: int) -> str:
     """The kubelet's error for ``value`` where a ``kind`` is expected."""
+    if kind.form is Form.DURATION_OR_NANOSECONDS:
+        return _no_duration(value)
     if minor >= STANDARD_SINCE:
-        return f"json: cannot unmarshal {_json_type(value, kind)} into Go struct field {where.owner}.{where.path} of type {go_name(kind)}"
+        return f"json: cannot unmarshal {_json_type(value, kind)} into Go struct field {where.owner}.{where.path} of type {go_name(kind, minor)}"
     if kind.form is Form.DURATION:
         return (
             f"v1beta1.{where.owner}.{where.path}: json: cannot unmarshal {_kind_of(value)} into Go value of type string"
@@ -66,12 +68,18 @@ def wrong_type(value: Json, kind: FieldType, where: Where, minor: int) -> str:
     return f"v1beta1.{where.owner}.{where.path}: {_iterator(value, kind)}"
 
 
-def go_name(kind: FieldType) -> str:
+_VERBOSITY_SINCE = 25
+"""From this minor on a verbosity, the only uint32, has a type of its own (component-base ``logs/api/v1/types.go``)."""
+
+
+def go_name(kind: FieldType, minor: int) -> str:
     """A type as Go prints it."""
     if kind.form is Form.LIST and kind.element:
-        return f"[]{go_name(kind.element)}"
+        return f"[]{go_name(kind.element, minor)}"
     if kind.form is Form.MAP and kind.element:
-        return f"map[string]{go_name(kind.element)}"
+        return f"map[string]{go_name(kind.element, minor)}"
+    if kind.form is Form.UINT32 and minor >= _VERBOSITY_SINCE:
+        return "v1.VerbosityLevel"
     return _GO_NAMES.get(kind.form) or f"v1beta1.{kind.type_name}"
 
 
@@ -88,6 +96,13 @@ def _kind_of(value: Json) -> str:
 def _json_type(value: Json, kind: FieldType) -> str:
     type_name = _kind_of(value)
     return f"number {value}" if type_name == "number" and kind.form in _NUMBERS else type_name
+
+
+def _no_duration(value: Json) -> str:
+    """``TimeOrMetaDuration`` has a decoder of its own (component-base ``logs/api/v1/types.go``, 1.28 to 1.36)."""
+    written = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    kind = f"number {written}" if _kind_of(value) == "number" else _kind_of(value)
+    return f"invalid duration {quoted(written)}: json: cannot unmarshal {kind} into Go value of type time.Duration"
 
 
 def _iterator(value: Json, kind: FieldType) -> str:

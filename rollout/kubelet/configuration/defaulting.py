@@ -14,7 +14,7 @@ from typing import Any
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
-from rollout.kubelet.configuration import schema
+from rollout.kubelet.configuration import quantities, schema
 from rollout.kubelet.configuration.decoding import Object
 from rollout.kubelet.configuration.feature_gates import enabled, set_over
 from rollout.kubelet.configuration.schema import FieldType, Form
@@ -184,4 +184,12 @@ def fill_file(written: Object, minor: int, gates: Mapping[str, bool]) -> Object:
         full["evictionHard"] = thresholds
     elif full.get("mergeDefaultEvictionSettings") is True:
         full["evictionHard"] = {**thresholds, **full["evictionHard"]}
+    if full.get("reservedMemory"):
+        full["reservedMemory"] = [_rounded(entry) for entry in full["reservedMemory"]]
     return full
+
+
+def _rounded(entry: Object) -> Object:
+    """``SetDefaults_ResourceList`` (``pkg/apis/core/v1/defaults.go``, 1.22 to 1.36) rounds limits up to thousandths."""
+    limits = {name: quantities.rounded_to_milli(amount) for name, amount in (entry.get("limits") or {}).items()}
+    return {**entry, "limits": limits} if limits else entry

@@ -129,6 +129,24 @@ def _mistake(name: str, value: bool, minor: int) -> str:  # noqa: FBT001 (a gate
     return ""
 
 
+def unmet(written: Mapping[str, bool], minor: int) -> tuple[str, ...]:
+    """The kubelet's error for each gate that is on without those that it needs (1.35 and later); sorted by name."""
+    known = known_gates(minor)
+    found = []
+    for name, needed in _needs(minor):
+        missing = [gate for gate in needed if gate not in known or not enabled(gate, written, minor)]
+        if missing and enabled(name, written, minor):
+            found.append(f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]")
+    return tuple(found)
+
+
+@cache
+def _needs(minor: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each gate that needs others, with those."""
+    needs = ((name, required(name, minor)) for name in sorted(known_gates(minor)))
+    return tuple((name, needed) for name, needed in needs if needed)
+
+
 def set_over(first: Mapping[str, bool], second: Mapping[str, bool]) -> Mapping[str, bool]:
     """Two calls of ``SetFromMap``: the first one of ``AllAlpha`` has set all gates of its stage, the second sets none."""
     return {**first, **{name: value for name, value in second.items() if name not in _STAGES or name not in first}}

@@ -6,7 +6,6 @@ map or a list replaces the file's value when it is first given; each further one
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -163,35 +162,57 @@ def _taint(text: str, minor: int) -> dict[str, str]:
         raise GoValueError(f"invalid taint spec: {text}")
     if not colon:
         key, value = pair, ""
-    errors = label_names.value_errors(value) or label_names.key_errors(key, minor)
+    errors = label_names.value_errors(value, minor) or label_names.key_errors(key, minor)
     if errors:
         raise GoValueError(f"invalid taint spec: {text}, {'; '.join(errors)}")
     return {"key": key, **({"value": value} if value else {}), "effect": effect}
 
 
-def _reserved_memory(text: str, before: Any) -> list[dict[str, Any]]:
-    """``0:memory=1Gi,hugepages-2Mi=1Gi;1:memory=2Gi``."""
-    return [*(before or []), *(_numa_node(part) for part in text.split(";"))] if text else list(before or [])
+_SPELT_SINCE = 35
+"""From this minor on the errors of ``--reserved-memory`` are spelt well."""
+_NODES_SINCE = 24
+_HUGE_PAGES = "hugepages-"
 
 
-def _numa_node(text: str) -> dict[str, Any]:
+def _reserved_memory(minor: int, text: str, before: Any) -> list[dict[str, Any]]:
+    """``0:memory=1Gi,hugepages-2Mi=1Gi;1:memory=2Gi``.
+
+    Until 1.23 each node needs a flag of its own. Source: ``ReservedMemoryVar`` (``pkg/util/flag/flags.go``, 1.22 to
+    1.36).
+    """
+    parts = text.split(";") if minor >= _NODES_SINCE else [text]
+    return [*(before or []), *(_numa_node(part, minor) for part in parts)] if text else list(before or [])
+
+
+def _numa_node(text: str, minor: int) -> dict[str, Any]:
     node, separated, listed = text.partition(":")
     if not separated or ":" in listed:
         message = "the reserved memory has incorrect format, expected numaNodeID:type=quantity[,type=quantity...], got"
         raise GoValueError(f"{message} {text}")
-    if not re.fullmatch(r"[-+]?[0-9]+", node, re.ASCII):
-        raise GoValueError(f"failed to convert the NUMA node ID, exptected integer, got {node}")
-    return {"numaNode": int(node), "limits": dict(_memory_limit(part) for part in listed.split(","))}
+    spelt = minor >= _SPELT_SINCE
+    try:
+        number = go_values.atoi(node)
+    except GoValueError:
+        expected = "expected" if spelt else "exptected"
+        raise GoValueError(f"failed to convert the NUMA node ID, {expected} integer, got {node}") from None
+    limits = dict(_memory_limit(part, spelt=spelt) for part in listed.split(","))
+    return {"numaNode": (number + 2**31) % 2**32 - 2**31, "limits": limits}
 
 
-def _memory_limit(text: str) -> tuple[str, str]:
+def _memory_limit(text: str, *, spelt: bool) -> tuple[str, str]:
     name, separated, amount = text.partition("=")
     if not separated or "=" in amount:
-        raise GoValueError(f"the reserved limit has incorrect value, expected type=quantatity, got {text}")
+        quantity = "quantity" if spelt else "quantatity"
+        raise GoValueError(f"the reserved limit has incorrect value, expected type={quantity}, got {text}")
+    if name != "memory" and not name.startswith(_HUGE_PAGES):
+        raise GoValueError(f"memory type conversion error, unknown type: {go_values.quoted(name)}")
     try:
         return name, quantities.shown(amount)
     except GoValueError:
-        raise GoValueError(f"failed to parse the quantity, expected quantity, got {amount}") from None
+        failed = (
+            "failed to parse the quantity:" if spelt else "failed to parse the quantatity, expected quantatity, got"
+        )
+        raise GoValueError(f"{failed} {amount}") from None
 
 
 def _version(text: str, _: Any) -> str:
@@ -282,7 +303,6 @@ KINDS: Mapping[str, Set] = {
     "pair": _one_pair,
     "pairs": _map,
     "quantity": _quantity,
-    "reserved-memory": _reserved_memory,
     "severity": _severity,
     "string": _text,
     "stringslice": _strings,
@@ -325,6 +345,8 @@ _KLOG: Mapping[str, Set] = {"level": lambda text, _: go_values.decimal_integer(t
 
 def setter(name: str, kind: str, minor: int) -> Set:
     """How a flag parses its text."""
+    if kind == "reserved-memory":
+        return partial(_reserved_memory, minor)
     if kind == "taints" and minor >= _TAINTS_ADD_SINCE:
         return partial(_added_taints, minor)
     if minor <= _KLOG_UNTIL and kind in _KLOG:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
+from decimal import Decimal
 
 from rollout.core.text import durations
 
@@ -66,6 +67,23 @@ def _quoted_letter(letter: str) -> str:
     if number < 0x80 or 0xDC80 <= number <= 0xDCFF:
         return f"\\x{number & 0xFF:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def shown_float(number: float) -> str:
+    """Go's ``%v`` of a float64: the fewest digits that name it, with an exponent from 10^6 on and below 10^-4.
+
+    Source: ``FormatFloat`` with the format ``g`` and the precision -1 (``strconv/ftoa.go`` of Go 1.27).
+    """
+    sign, digits, exponent = Decimal(repr(float(number))).normalize().as_tuple()
+    power = len(digits) - 1 + int(exponent)
+    if number and not -4 <= power < _EXPONENT_SINCE:
+        rest = "".join(map(str, digits[1:]))
+        mantissa = f"{digits[0]}.{rest}" if rest else str(digits[0])
+        return f"{'-' if sign else ''}{mantissa}e{power:+03d}"
+    return repr(float(number)).removesuffix(".0")
+
+
+_EXPONENT_SINCE = 6
 
 
 def boolean(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Keys and values of labels and taints, with the errors of apimachinery: ``util/validation/validation.go``.
 
-Sources: 1.25 to 1.36; from 1.35 on they are in ``api/validate/content``, and one text names a label key.
+Sources: 1.25 to 1.36; from 1.35 on they are in ``api/validate/content``: one text names a label key, and others bytes.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ def key_errors(text: str, minor: int) -> list[str]:
     if "/" in name:
         named = "a valid label key" if minor >= _KEY_NAMED_SINCE else "a qualified name"
         return [f"{named} {key} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
-    errors = [f"prefix part {each}" for each in _prefix_errors(prefix)] if separated else []
+    errors = [f"prefix part {each}" for each in _prefix_errors(prefix, minor)] if separated else []
     if not name:
         errors.append("name part must be non-empty")
-    elif len(name) > _MOST:
-        errors.append(f"name part {_too_long(_MOST)}")
+    elif _length(name) > _MOST:
+        errors.append(f"name part {_too_long(_MOST, minor)}")
     return errors if _fits(_KEY, name) else [*errors, f"name part {key}"]
 
 
-def value_errors(text: str) -> list[str]:
+def value_errors(text: str, minor: int) -> list[str]:
     """``IsValidLabelValue``; none for a valid value."""
-    errors = [_too_long(_MOST)] if len(text) > _MOST else []
+    errors = [_too_long(_MOST, minor)] if _length(text) > _MOST else []
     if not _fits(_VALUE, text):
         empty_or = f"a valid label must be an empty string or consist of {_LETTERS}"
         errors.append(empty_or + _such_as(_VALUE, "MyValue", "my_value", "12345"))
     return errors
 
 
-def subdomain_errors(text: str) -> list[str]:
+def subdomain_errors(text: str, minor: int) -> list[str]:
     """``IsDNS1123Subdomain``: the name of a Node, or the prefix of a key."""
-    errors = [_too_long(_MOST_IN_SUBDOMAIN)] if len(text) > _MOST_IN_SUBDOMAIN else []
+    errors = [_too_long(_MOST_IN_SUBDOMAIN, minor)] if _length(text) > _MOST_IN_SUBDOMAIN else []
     if not _fits(_SUBDOMAIN, text):
         letters = (
             "lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"
@@ -53,16 +53,21 @@ def subdomain_errors(text: str) -> list[str]:
     return errors
 
 
-def _prefix_errors(prefix: str) -> list[str]:
-    return subdomain_errors(prefix) if prefix else ["must be non-empty"]
+def _prefix_errors(prefix: str, minor: int) -> list[str]:
+    return subdomain_errors(prefix, minor) if prefix else ["must be non-empty"]
 
 
 def _fits(pattern: str, text: str) -> bool:
     return re.fullmatch(pattern, text, re.ASCII) is not None
 
 
-def _too_long(most: int) -> str:
-    return f"must be no more than {most} characters"
+def _length(text: str) -> int:
+    """Go counts bytes."""
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
+def _too_long(most: int, minor: int) -> str:
+    return f"must be no more than {most} {'bytes' if minor >= _KEY_NAMED_SINCE else 'characters'}"
 
 
 def _such_as(pattern: str, *examples: str) -> str:

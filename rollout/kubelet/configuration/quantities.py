@@ -75,6 +75,14 @@ def shown(text: str) -> str:
     return f"{sign}{number}{_UNITS.get(3 * power - 9, '')}"  # Go has no unit above E, and shows none
 
 
+def rounded_to_milli(text: str) -> str:
+    """``Quantity.RoundUp`` to thousandths, away from zero; a quantity without a smaller part stays as it is."""
+    thousandths = parse(text).amount * 1000
+    if thousandths.denominator == 1:
+        return text
+    return shown(f"{'-' if thousandths < 0 else ''}{ceil(abs(thousandths))}m")
+
+
 _UNITS = {power: unit for unit, power in _DECIMAL.items()}
 
 

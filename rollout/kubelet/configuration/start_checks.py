@@ -69,14 +69,20 @@ def qos_reservation(amounts: Texts, minor: int) -> Iterator[Complaint]:
     """``qosReserved``: memory in whole percent."""
     ahead = "--qos-reserved value failed to parse: " if minor >= _NAMED_SINCE else ""
     for name, amount in sorted(amounts.items()):
-        text = _no_share(name, amount)
+        text = _no_share(name, amount, minor)
         if text:
             yield Complaint("qosReserved", ahead + text, (name,))
 
 
-def _no_share(name: str, amount: str) -> str:
+def _no_share(name: str, amount: str, minor: int) -> str:
     if name != "memory":
         return f"cannot reserve {quoted(name)} resource"
+    message = _no_percentage(amount)
+    which = f"failed to parse percentage {quoted(amount)} for {quoted(name)} resource: "
+    return f"{which if minor >= _NAMED_SINCE else ''}{message}" if message else ""
+
+
+def _no_percentage(amount: str) -> str:
     if not amount.endswith("%"):
         return f"percentage expected, got '{amount}'"
     if not _PERCENT.fullmatch(amount.rstrip("%")):
@@ -145,9 +151,13 @@ _ANSWERABLE = MILLISECOND
 _SLASHES_SINCE = 23
 """From here on ``net/ipv4/x`` is ``net.ipv4.x``: normalized before the look-up."""
 
+_PREFIX_SHOWN_SINCE = 29
+"""From here on an error about a name shows it without ``*``, and has "sysctls" for every one."""
+
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_PATTERN = rf"({_SEGMENT}\.)*[a-z0-9][-_a-z0-9]*[a-z0-9*]"
-_SYSCTL = re.compile(rf"({_SEGMENT}[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]", re.ASCII)
+_LAST_SEGMENT = "([a-z0-9][-_a-z0-9]*)?[a-z0-9*]"
+_PATTERN, _PATTERN_OF_DOTS = (rf"({_SEGMENT}{between})*{_LAST_SEGMENT}" for between in (r"[\./]", r"\."))
+_SYSCTL = re.compile(_PATTERN, re.ASCII)
 
 Check = Callable[[Checked, Flags], Iterator[Complaint]]
 
@@ -307,16 +317,21 @@ def _runtime(checked: Checked, flags: Flags) -> Iterator[Complaint]:
 
 
 def _sysctls(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """``NewAllowlist`` (``pkg/kubelet/sysctl/allowlist.go``, 1.23 to 1.36)."""
     if checked.gate_off("Sysctls"):
         return
     for written in checked.entries("allowedUnsafeSysctls"):
-        pattern = dotted_sysctl(written) if checked.minor >= _SLASHES_SINCE else written
-        if len(pattern) > 253 or not _SYSCTL.fullmatch(pattern):
-            message = f"sysctl {quoted(pattern)} must have at most 253 characters and match regex {_PATTERN}"
+        slashes = checked.minor >= _SLASHES_SINCE
+        pattern = dotted_sysctl(written) if slashes else written
+        if len(written) > 253 or not _SYSCTL.fullmatch(written):
+            regex = _PATTERN if slashes else _PATTERN_OF_DOTS
+            message = f"sysctl {quoted(written)} must have at most 253 characters and match regex {regex}"
             yield Complaint("allowedUnsafeSysctls", message)
-        elif not namespaced_sysctl(pattern):
-            subject = "the sysctls" if pattern.endswith("*") else "the sysctl"
-            yield Complaint("allowedUnsafeSysctls", f"{subject} {quoted(pattern)} are not known to be namespaced")
+        elif not namespaced_sysctl(pattern.removesuffix("*"), checked.minor):
+            prefix_shown = checked.minor >= _PREFIX_SHOWN_SINCE
+            subject = "the sysctls" if prefix_shown or pattern.endswith("*") else "the sysctl"
+            named = quoted(pattern.removesuffix("*") if prefix_shown else pattern)
+            yield Complaint("allowedUnsafeSysctls", f"{subject} {named} are not known to be namespaced")
 
 
 def _hostname(_: Checked, flags: Flags) -> Iterator[Complaint]:

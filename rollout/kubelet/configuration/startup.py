@@ -95,9 +95,9 @@ def _panic_over_gates(written: Object, flags: Flags, findings: Findings) -> None
     for mistake in mistakes:
         refused_gate(mistake, f"{ahead} {mistake.text}", findings)
     gates = feature_gates.set_over(flags.gates, written.get("featureGates") or {})
-    needs = () if mistakes else tuple(policies.gates_needed(Checked({"featureGates": gates}, findings.minor)))
+    needs = () if mistakes else feature_gates.unmet(gates, findings.minor)
     for need in needs:
-        findings.refused("invalid-configuration", f"{ahead} {need.text}", need)
+        findings.refused("invalid-configuration", f"{ahead} {need}", Complaint("featureGates", need))
     if mistakes or needs:
         raise KubeletStoppedError
 

@@ -157,6 +157,21 @@ def test_a_wrong_type_is_fatal_with_the_error_of_the_decoder(written: str, old: 
         assert text in said(found)[0]
 
 
+@pytest.mark.parametrize(
+    ("written", "version", "text"),
+    [
+        ("logging: {verbosity: -1}", "1.24.1", "LoggingConfiguration.logging.verbosity of type uint32"),
+        ("logging: {verbosity: -1}", "1.25.1", "LoggingConfiguration.logging.verbosity of type v1.VerbosityLevel"),
+        ("logging: {flushFrequency: true}", "1.28.1",
+         'invalid duration "true": json: cannot unmarshal bool into Go value of type time.Duration'),
+        ("logging: {flushFrequency: 1.5}", "1.36.1",
+         'invalid duration "1.5": json: cannot unmarshal number 1.5 into Go value of type time.Duration'),
+    ],
+)  # fmt: skip
+def test_types_of_the_logging_have_errors_of_their_own(written: str, version: str, text: str) -> None:
+    assert said(started(version, written))[0].endswith(text)
+
+
 def test_a_misspelt_field_is_ignored_with_the_kubelets_warning_and_our_error() -> None:
     found = started("1.36.3", "maxPods: 50\nserialiseImagePulls: false\nauthentication: {anonymos: {enabled: true}}\n")
     assert found.starts

@@ -265,6 +265,32 @@ A_NAME = f"{NAME} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for v
 
 
 @pytest.mark.parametrize(
+    ("text", "minor", "error"),
+    [
+        ("a:memory=1Gi", 34, "failed to convert the NUMA node ID, exptected integer, got a"),
+        ("a:memory=1Gi", 35, "failed to convert the NUMA node ID, expected integer, got a"),
+        ("0:memory", 34, "the reserved limit has incorrect value, expected type=quantatity, got memory"),
+        ("0:memory", 35, "the reserved limit has incorrect value, expected type=quantity, got memory"),
+        ("0:memory=1Gib", 34, "failed to parse the quantatity, expected quantatity, got 1Gib"),
+        ("0:memory=1Gib", 35, "failed to parse the quantity: 1Gib"),
+        ("0:cpu=1", 22, 'memory type conversion error, unknown type: "cpu"'),
+        ("0:cpu=1", 36, 'memory type conversion error, unknown type: "cpu"'),
+        ("0:memory=1Gi;1:memory=1Gi", 23,
+         "the reserved memory has incorrect format, expected numaNodeID:type=quantity[,type=quantity...], got 0:memory=1Gi;1:memory=1Gi"),
+    ],
+)  # fmt: skip
+def test_the_errors_of_reserved_memory(text: str, minor: int, error: str) -> None:
+    with pytest.raises(FlagError) as caught:
+        parse([f"--reserved-memory={text}"], minor)
+    assert caught.value.text == f'invalid argument "{text}" for "--reserved-memory" flag: {error}'
+
+
+def test_memory_of_two_nodes_is_reserved_in_one_flag_from_1_24_on() -> None:
+    flags = parse(["--reserved-memory=0:memory=1Gi;1:memory=2Gi"], 24)
+    assert [entry["numaNode"] for entry in flags.values["--reserved-memory"]] == [0, 1]
+
+
+@pytest.mark.parametrize(
     ("version", "flag", "error"),
     [
         ("1.30.1", "--node-labels=a=b c", "'b c' - a valid label must be an empty string or consist of alphanumeric"),
@@ -274,6 +300,9 @@ A_NAME = f"{NAME} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for v
         ("1.34.1", "--node-labels=a/b/c=d", f"'a/b/c' - a qualified name {A_NAME} with an optional DNS"),
         ("1.35.1", "--node-labels=a/b/c=d", f"'a/b/c' - a valid label key {A_NAME} with an optional DNS"),
         ("1.30.1", f"--node-labels={'a' * 64}=b", f"'{'a' * 64}' - name part must be no more than 63 characters"),
+        ("1.35.1", f"--node-labels={'a' * 64}=b", f"'{'a' * 64}' - name part must be no more than 63 bytes"),
+        ("1.34.1", f"--node-labels=a={'b' * 64}", f"'{'b' * 64}' - must be no more than 63 characters"),
+        ("1.35.1", f"--node-labels=a={'b' * 64}", f"'{'b' * 64}' - must be no more than 63 bytes"),
         ("1.20.1", "--register-with-taints=a b:NoSchedule", f"invalid taint spec: a b:NoSchedule, name part {A_NAME}"),
         ("1.36.1", "--register-with-taints=a=b", f"invalid taint spec: a=b, name part {A_NAME}"),
         ("1.36.1", "--register-with-taints=a=b=c:NoExecute", "invalid taint spec: a=b=c:NoExecute"),

@@ -29,6 +29,7 @@ ACROSS = "cpuManagerPolicyOptions: {distribute-cpus-across-numa: 'true'}\n"
 CLOSEST = "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n"
 UNCORE = "cpuManagerPolicyOptions: {prefer-align-cpus-by-uncorecache: 'true'}\n"
 ALPHA_TOPOLOGY = "featureGates: {TopologyManagerPolicyOptions: true}\n"
+ALLOWLIST = "imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages\npreloadedImagesVerificationAllowlist: ['{}']\n"
 RESTRICTED = "topologyManagerPolicy: restricted\n"
 STATIC_MEMORY = "memoryManagerPolicy: Static\nkubeReserved: {memory: 412Mi}\nsystemReserved: {memory: 512Mi}\n"
 
@@ -79,6 +80,26 @@ CASES = {
     ),
     "a memory policy may be unknown": Case("memoryManagerPolicy: static\n", 'unknown policy: "static"', (22, 36), (21,)),
     "slashes in sysctls": Case("allowedUnsafeSysctls: [net/ipv4/x]\n", "are not known to be namespaced", (20, 22), (23, 30)),
+    "a name of IPC that no kernel has": Case("allowedUnsafeSysctls: [kernel.shmall2]\n", 'the sysctls "kernel.shmall2" are not known to be namespaced', (29, 36), (20, 28)),
+    "names of IPC": Case("allowedUnsafeSysctls: [kernel.shm*, kernel.msg*, kernel.sem, kernel.shm_rmid_forced]\n", "", (), (20, 28, 29, 36)),
+    "a sysctl of the node": Case("allowedUnsafeSysctls: [vm.swappiness]\n", 'the sysctl "vm.swappiness" are', (20, 23, 28), ()),
+    "is shown otherwise in later minors": Case("allowedUnsafeSysctls: ['kernel.*']\n", 'the sysctls "kernel." are', (29, 36), ()),
+    "a pattern is shown whole": Case("allowedUnsafeSysctls: ['kernel.*']\n", 'the sysctls "kernel.*" are', (20, 28), ()),
+    "what is no name of a sysctl": Case("allowedUnsafeSysctls: [net..a]\n", "([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]", (23, 36), ()),
+    "a share of memory that is none": Case("qosReserved: {memory: 101%}\n", 'failed to parse percentage "101%" for "memory" resource: percentage must be between 0 and 100', (27, 36), ()),
+    "its error was shorter": Case("qosReserved: {memory: 101%}\n", "percentage must be between 0 and 100", (20, 26), ()),
+    "an image without its registry": Case(ALLOWLIST.format("a"), "neither tag nor digest is accepted in an image reference: a", (35,), (36,)),
+    "an image of a registry": Case(ALLOWLIST.format("docker.io/library/a") , "", (), (35, 36)),
+    "an image in capitals": Case(ALLOWLIST.format("reg.io/A"), "failed to parse as an image name: repository name must be lowercase", (36,), ()),
+    "an image in capitals for Docker": Case(ALLOWLIST.format("reg.io/A"), "failed to parse as an image name: invalid reference format: repository name (A) must be lowercase", (35,), ()),
+    "an image with a tag": Case(ALLOWLIST.format("reg.io/a:1"), "neither tag nor digest is accepted", (35, 36), ()),
+    "a slash is no image": Case(ALLOWLIST.format("/"), "failed to parse as an image name: invalid reference format", (35, 36), ()),
+    "a digest that is none": Case(ALLOWLIST.format("a@sha256:0"), "failed to parse as an image name: invalid reference format", (35, 36), ()),
+    "every registry": Case(ALLOWLIST.format("/*"), "at least registry hostname is required", (35, 36), ()),
+    "a gate without those that it needs": Case(
+        "", "failed to set feature gates from initial flags-based config: GracefulNodeShutdownBasedOnPodPriority is enabled",
+        (35, 36), (34,), ("--feature-gates=GracefulNodeShutdown=false",),
+    ),
     "an address in brackets": Case("clusterDNS: [fd00::]\n", "", (), (20, 30)),
     "processes in the root": Case("systemCgroups: /\ncgroupRoot: /\n", "system container cannot be root", (20, 30), ()),
     "two addresses of one family": Case("", "must contain either a single IP or a dual-stack pair", (21, 30), (), ("--node-ip=10.0.0.1,10.0.0.2",)),

@@ -89,6 +89,21 @@ def test_refused_by_one_minor(written: str, version: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "version", "text"),
+    [
+        ("showHiddenMetricsForVersion: '1.30'", "1.35.1",
+         "--show-hidden-metrics-for-version must be omitted or have the value '1.34'. Only the previous minor version is allowed"),
+        ("showHiddenMetricsForVersion: '1.30'", "1.36.1",
+         """invalid showHiddenMetricsForVersion: showHiddenMetricsForVersion: Invalid value: "1.30": must be omitted or have the value '1.35'; only the previous minor version is allowed"""),
+        ("crashLoopBackOff: {maxContainerRestartPeriod: 9223372036854775807ns}", "1.36.1",
+         WRONG + "CrashLoopBackOff.MaxContainerRestartPeriod (got: 9.223372036854776e+09 seconds) must be set between 1s and 300s"),
+    ],
+)  # fmt: skip
+def test_the_whole_text_of_an_error(written: str, version: str, text: str) -> None:
+    assert said(started(version, written)) == [AHEAD + text]
+
+
+@pytest.mark.parametrize(
     ("written", "version"),
     [
         ("runtimeRequestTimeout: 0s", "1.20.2"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rollout.kubelet.configuration import quantities
-from rollout.kubelet.configuration.go_values import cpu_list_error, quoted
+from rollout.kubelet.configuration.go_values import cpu_list_error, quoted, shown_float
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
 # Checks of Linux only (``validation_linux.go``): the host's cgroups, and users inside pods.
@@ -78,7 +78,7 @@ def throttling(checked: Checked) -> Iterator[Complaint]:
         message = "memoryThrottlingFactor must not be set when MemoryQoS feature gate is disabled"
         yield wrong("memoryThrottlingFactor", message)
     if checked.minor >= 22 and isinstance(factor, int | float) and not 0 < factor <= 1:
-        message = f"memoryThrottlingFactor {factor:g} must be greater than 0 and less than or equal to 1.0"
+        message = f"memoryThrottlingFactor {shown_float(factor)} must be greater than 0 and less than or equal to 1.0"
         yield wrong("memoryThrottlingFactor", message)
 
 

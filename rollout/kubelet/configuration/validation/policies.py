@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
-from rollout.kubelet.configuration import feature_gates, label_names
+from rollout.kubelet.configuration import feature_gates, image_patterns, label_names
 from rollout.kubelet.configuration.flag_values import EFFECTS
 from rollout.kubelet.configuration.go_urls import UrlError, scheme_of
-from rollout.kubelet.configuration.go_values import quoted
+from rollout.kubelet.configuration.go_values import quoted, shown_float
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
 _NAMING = "https://github.com/grpc/grpc/blob/master/doc/naming.md"
@@ -63,7 +62,7 @@ def _is_taint(taint: Any, minor: int) -> bool:
     """``CheckTaintValidation`` (``pkg/util/taints``): an effect need not be given."""
     return (
         not label_names.key_errors(str(taint.get("key") or ""), minor)
-        and not label_names.value_errors(str(taint.get("value") or ""))
+        and not label_names.value_errors(str(taint.get("value") or ""), minor)
         and str(taint.get("effect") or "") in {"", *EFFECTS}
     )
 
@@ -104,18 +103,8 @@ def _topology_gate(checked: Checked, field: str, value: str) -> Iterator[Complai
 
 def gates_needed(checked: Checked) -> Iterator[Complaint]:
     """1.35 and later: a gate that is on needs other gates. Sorted; the kubelet has an order of its own."""
-    for name, needed in _needs(checked.minor):
-        missing = [gate for gate in needed if not checked.gate_on(gate)]
-        if missing and checked.gate_on(name):
-            message = f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
-            yield Complaint("featureGates", message)
-
-
-@cache
-def _needs(minor: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each gate that needs others, with those."""
-    needs = ((name, feature_gates.required(name, minor)) for name in sorted(feature_gates.known_gates(minor)))
-    return tuple((name, needed) for name, needed in needs if needed)
+    for message in feature_gates.unmet(checked.inner("featureGates"), checked.minor):
+        yield Complaint("featureGates", message)
 
 
 def hairpin(checked: Checked) -> Iterator[Complaint]:
@@ -134,14 +123,24 @@ def certificates(checked: Checked) -> Iterator[Complaint]:
 
 
 def hidden_metrics(checked: Checked) -> Iterator[Complaint]:
-    """Only metrics hidden since the previous minor may be shown."""
-    version, before = checked.text("showHiddenMetricsForVersion"), f"1.{checked.minor - 1}"
-    if version and version != before:
-        yield Complaint(
-            "showHiddenMetricsForVersion",
-            f"--show-hidden-metrics-for-version must be omitted or have the value '{before}'. "
-            "Only the previous minor version is allowed",
-        )
+    """Only metrics hidden since the previous minor may be shown.
+
+    Sources: component-base ``metrics/options.go`` of 1.23 to 1.35, and ``metrics/api/v1/config.go`` of 1.36.
+    """
+    name = "showHiddenMetricsForVersion"
+    version, before = checked.text(name), f"1.{checked.minor - 1}"
+    if not version or version == before:
+        return
+    must = f"must be omitted or have the value '{before}'"
+    if checked.minor >= _METRICS_FIELD_SINCE:
+        which = f"invalid {name}: {name}: Invalid value: {quoted(version)}:"
+        yield Complaint(name, f"{which} {must}; only the previous minor version is allowed")
+    else:
+        text = f"--show-hidden-metrics-for-version {must}. Only the previous minor version is allowed"
+        yield Complaint(name, text)
+
+
+_METRICS_FIELD_SINCE = 36
 
 
 def system_log_query(checked: Checked) -> Iterator[Complaint]:
@@ -216,7 +215,7 @@ def pod_sysctls(checked: Checked) -> Iterator[Complaint]:
         if not _sysctl_name(each):
             yield wrong(name, f"{quoted(each)} is not a valid sysctl name for defaultPodSysctls")
             continue
-        if not namespaced_sysctl(dotted):
+        if not namespaced_sysctl(dotted, checked.minor):
             yield wrong(name, f"{quoted(each)} is not known to be namespaced for defaultPodSysctls")
         if dotted in seen:
             yield wrong(name, f"duplicate sysctl {quoted(dotted)} found in defaultPodSysctls")
@@ -239,9 +238,29 @@ def dotted_sysctl(name: str) -> str:
     return name if first == "." else name.translate(str.maketrans("./", "/."))
 
 
-def namespaced_sysctl(name: str) -> bool:
-    """``GetNamespace`` of component-helpers' sysctl."""
-    return name == "kernel.sem" or name.startswith(("kernel.shm", "kernel.msg", "fs.mqueue.", "net."))
+_EXACT_SYSCTLS_SINCE = 29
+_IPC = frozenset({
+    "kernel.msg",
+    "kernel.msgmax",
+    "kernel.msgmnb",
+    "kernel.msgmni",
+    "kernel.shm",
+    "kernel.shm_rmid_forced",
+    "kernel.shmall",
+    "kernel.shmmax",
+    "kernel.shmmni",
+})  # fmt: skip
+
+
+def namespaced_sysctl(name: str, minor: int) -> bool:
+    """A name, or a pattern without its ``*``. Until 1.28 any name below ``kernel.shm`` and ``kernel.msg`` is one of IPC.
+
+    Sources: ``NamespacedBy`` (``pkg/kubelet/sysctl/namespace.go``, 1.20 to 1.28), ``namespaceOf`` (component-helpers
+    ``node/util/sysctl/namespace.go``, 1.29 to 1.36).
+    """
+    if name == "kernel.sem" or name.startswith(("fs.mqueue.", "net.")):
+        return True
+    return name in _IPC if minor >= _EXACT_SYSCTLS_SINCE else name.startswith(("kernel.shm", "kernel.msg"))
 
 
 def restart_period(checked: Checked) -> Iterator[Complaint]:
@@ -258,9 +277,7 @@ def restart_period(checked: Checked) -> Iterator[Complaint]:
         return
     seconds = Checked({"period": period}, checked.minor).duration("period") / 10**9
     if not 1 <= int(seconds * 1000) / 1000 <= 300:
-        message = (
-            f"CrashLoopBackOff.MaxContainerRestartPeriod (got: {seconds:g} seconds) must be set between 1s and 300s"
-        )
+        message = f"CrashLoopBackOff.MaxContainerRestartPeriod (got: {shown_float(seconds)} seconds) must be set between 1s and 300s"
         yield wrong("crashLoopBackOff", message)
 
 
@@ -306,22 +323,7 @@ def credentials_verification(checked: Checked) -> Iterator[Complaint]:
         message = f'can\'t set `{_ALLOWLIST}` if `imagePullCredentialsVertificationPolicy` is not "NeverVerifyAllowlistedImages"'
         yield wrong(_ALLOWLIST, message)
         return
-    # The first invalid pattern (``pullmanager/image_pull_policies.go``).
-    message = next((message for pattern in checked.entries(_ALLOWLIST) if (message := _no_pattern(str(pattern)))), "")
+    mistakes = (image_patterns.mistake(str(pattern), checked.minor) for pattern in checked.entries(_ALLOWLIST))
+    message = next(filter(None, mistakes), "")  # the kubelet reports the first one
     if message:
         yield wrong(_ALLOWLIST, f"invalid image pattern in `{_ALLOWLIST}`: {message}")
-
-
-def _no_pattern(pattern: str) -> str:
-    if pattern != pattern.strip():
-        return f"leading/trailing spaces are not allowed: {pattern}"
-    plain = pattern[:-1] if pattern.endswith("/*") else pattern
-    if not plain:
-        return f"the supplied pattern is too short: {pattern}"
-    if "*" in plain:
-        return f"not a valid wildcard pattern, only patterns ending with '/*' are allowed: {pattern}"
-    if plain == "/":
-        return "at least registry hostname is required"
-    if plain == pattern and ("@" in plain or ":" in plain.rpartition("/")[2]):
-        return f"neither tag nor digest is accepted in an image reference: {pattern}"
-    return ""
