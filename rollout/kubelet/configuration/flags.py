@@ -251,6 +251,40 @@ def field_path(name: str, minor: int) -> tuple[str, ...]:
     return path if path and _kind(path, minor) else ()
 
 
+def reset_by_flags(configuration: Mapping[str, Any], minor: int) -> tuple[dict[str, Any], tuple[tuple[str, ...], ...]]:
+    """The configuration after the kubelet has registered its flags over it, and the paths that this has changed.
+
+    Most flags have the field's own value as their default. These have a constant one, which overwrites the field: from
+    1.23 on no file can set them. Sources: ``BindLoggingFlags`` (component-base ``logs/config.go``, 1.23 and 1.24),
+    ``addFlags`` (``logs/api/v1/options.go``, 1.25 to 1.36), called by ``kubeletConfigFlagPrecedence``.
+    """
+    full = dict(configuration)
+    changed = []
+    for path, until, value in _CONSTANT_DEFAULTS:
+        kind = _kind(path, minor)
+        before = _inner(full, path)
+        if kind is not None and minor <= until and before not in {None, value}:
+            _put(full, path, value)
+            changed.append(path)
+    return full, tuple(changed)
+
+
+_FOR_EVER = 2**31
+_CONSTANT_DEFAULTS: tuple[tuple[tuple[str, ...], int, Any], ...] = (
+    (("logging", "flushFrequency"), 24, 5 * 10**9),
+    (("logging", "options", "json", "splitStream"), _FOR_EVER, False),
+    (("logging", "options", "text", "splitStream"), _FOR_EVER, False),
+)
+"""The path, the last minor, and the default of its flag."""
+
+
+def _inner(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    value: Any = values
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
 def with_flags(configuration: Mapping[str, Any], flags: Flags, minor: int) -> dict[str, Any]:
     """The configuration with the flags applied; feature gates are merged key by key."""
     full = dict(configuration)

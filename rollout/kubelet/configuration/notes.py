@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rollout.kubelet import fields
@@ -50,6 +50,17 @@ def _at(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
+
+
+def about_lost_fields(lost: Iterable[tuple[str, ...]], flags: Flags, findings: Findings) -> None:
+    """Fields of a file that the defaults of flags overwrite, unless the flags themselves are given."""
+    given = {field_path(name, findings.minor) for name in flags.given}
+    origin = findings.origins.get("logging")
+    file = findings.files.get(origin.where) if origin else None
+    for path in lost:
+        if path not in given:
+            message = f"no file can set `{dotted(path)}`: the default of its flag overwrites it; give the flag"
+            findings.mistake("value-without-effect", message, place(file, path) if file else None)
 
 
 _DOCKER_ONLY = ("--cni-", "--docker", "--image-pull-progress-deadline", "--network-plugin")

@@ -23,7 +23,7 @@ from rollout.kubelet.configuration.config_file import (
 from rollout.kubelet.configuration.decoding import Mistake, Object, shown
 from rollout.kubelet.configuration.defaulting import defaults, fill_file, is_set, without_file
 from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
-from rollout.kubelet.configuration.flags import Flags, field_path, with_flags
+from rollout.kubelet.configuration.flags import Flags, field_path, reset_by_flags, with_flags
 from rollout.kubelet.configuration.go_values import cpus
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Layer, Origin, Sources
 from rollout.kubelet.configuration.validation import allocatable, logging, policies, ranges
@@ -265,6 +265,8 @@ def _configured(sources: Sources, findings: Findings) -> tuple[Object, Flags]:
     over = flags
     if sources.config is not None or sources.drop_ins is not None:
         over = read_again(sources, flags, findings)
+        configuration, lost = reset_by_flags(configuration, findings.minor)
+        notes.about_lost_fields(lost, over, findings)
         before, configuration = configuration, with_flags(configuration, over, findings.minor)
         notes.about_flags(before, configuration, over, findings)
     for name in over.values:

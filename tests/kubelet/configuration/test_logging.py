@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rollout.kubelet.configuration.outcome import MessageLevel
+
 from .starts import said, started
 
 INITIALIZE = "initialize logging: logging."
@@ -29,8 +31,6 @@ INITIALIZE = "initialize logging: logging."
          INITIALIZE + "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature"),
         ("logging: {options: {json: {infoBufferSize: 1Ki}}}", "1.28.1",
          INITIALIZE + "options.json.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled"),
-        ("logging: {options: {text: {splitStream: true}}}", "1.30.1",
-         INITIALIZE + "options.text.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled"),
         ("logging: {flushFrequency: -1s}", "1.35.1",
          INITIALIZE + 'flushFrequency: Invalid value: "-1s": Must be greater than zero'),
     ],
@@ -68,6 +68,27 @@ def test_what_is_accepted(written: str, version: str) -> None:
 )  # fmt: skip
 def test_flags_that_another_format_does_not_honour(flag: str, version: str, text: str) -> None:
     assert said(started(version, "", "--logging-format=json", flag)) == [text]
+
+
+@pytest.mark.parametrize("style", ["json", "text"])
+def test_the_flag_of_split_streams_overwrites_the_file_also_when_it_is_not_given(style: str) -> None:
+    """Its default is false, whatever the file has (``addFlags`` in component-base ``logs/api/v1/options.go``)."""
+    written = f"logging: {{options: {{{style}: {{splitStream: true}}}}}}\n"
+    found = started("1.36.1", written)
+    assert found.starts
+    assert "splitStream" not in found.effective["logging"]["options"][style]
+    assert f"no file can set `logging.options.{style}.splitStream`" in said(found, MessageLevel.POLICY)[0]
+    flag = f"--log-{style}-split-stream"
+    message = f"options.{style}.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled"
+    assert said(started("1.36.1", written, flag)) == [INITIALIZE + message]
+    enabled = started("1.36.1", written + "featureGates: {LoggingAlphaOptions: true}\n", flag)
+    assert enabled.effective["logging"]["options"][style]["splitStream"] is True
+
+
+@pytest.mark.parametrize(("version", "shown"), [("1.23.1", 5 * 10**9), ("1.24.1", 5 * 10**9), ("1.25.1", 7 * 10**9)])
+def test_up_to_1_24_so_does_the_flag_of_the_flush_frequency(version: str, shown: int) -> None:
+    """``BindLoggingFlags`` in component-base ``logs/config.go``."""
+    assert started(version, "logging: {flushFrequency: 7000000000}\n").effective["logging"]["flushFrequency"] == shown
 
 
 @pytest.mark.parametrize("flag", ["--stderrthreshold=ERROR", "--logtostderr=true", "--v=4"])

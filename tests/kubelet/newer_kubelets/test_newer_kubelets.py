@@ -27,6 +27,12 @@ KNOWN = {
         "1.32",
         "gate flag: AllAlpha",
     ): "a gate that the flag AllAlpha turns on is not on yet when this minor fills in defaults",
+    **{
+        (minor, "newer: logging: {options: {json: {splitStream: true}}}"): (
+            "built without JSON logs, this kubelet has no flag --log-json-split-stream that overwrites the file"
+        )
+        for minor in ("1.28", "1.30", "1.32", "1.35", "1.36")
+    },
 }
 """Known differences with their reasons. Everything else must agree."""
 
