@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Message, MessageLevel, Sources
 from rollout.kubelet.configuration.startup import outcome
@@ -28,6 +30,15 @@ def started(
 def said(found: KubeletOutcome, level: MessageLevel = MessageLevel.FATAL) -> list[str]:
     """The texts of one level, in order."""
     return [message.text for message in found.messages if message.level is level]
+
+
+def in_force(found: KubeletOutcome, *path: str | int) -> Any:
+    """The effective value at a path; ``None`` where there is none."""
+    value: Any = found.effective
+    for part in path:
+        missing = isinstance(value, dict) and part not in value
+        value = None if missing else value[part]
+    return value
 
 
 def worse(found: KubeletOutcome) -> list[Message]:

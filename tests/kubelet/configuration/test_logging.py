@@ -6,7 +6,7 @@ import pytest
 
 from rollout.kubelet.configuration.outcome import MessageLevel
 
-from .starts import said, started
+from .starts import in_force, said, started
 
 INITIALIZE = "initialize logging: logging."
 
@@ -76,19 +76,20 @@ def test_the_flag_of_split_streams_overwrites_the_file_also_when_it_is_not_given
     written = f"logging: {{options: {{{style}: {{splitStream: true}}}}}}\n"
     found = started("1.36.1", written)
     assert found.starts
-    assert "splitStream" not in found.effective["logging"]["options"][style]
+    assert in_force(found, "logging", "options", style, "splitStream") is None
     assert f"no file can set `logging.options.{style}.splitStream`" in said(found, MessageLevel.POLICY)[0]
     flag = f"--log-{style}-split-stream"
     message = f"options.{style}.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled"
     assert said(started("1.36.1", written, flag)) == [INITIALIZE + message]
     enabled = started("1.36.1", written + "featureGates: {LoggingAlphaOptions: true}\n", flag)
-    assert enabled.effective["logging"]["options"][style]["splitStream"] is True
+    assert in_force(enabled, "logging", "options", style, "splitStream") is True
 
 
 @pytest.mark.parametrize(("version", "shown"), [("1.23.1", 5 * 10**9), ("1.24.1", 5 * 10**9), ("1.25.1", 7 * 10**9)])
 def test_up_to_1_24_so_does_the_flag_of_the_flush_frequency(version: str, shown: int) -> None:
     """``BindLoggingFlags`` in component-base ``logs/config.go``."""
-    assert started(version, "logging: {flushFrequency: 7000000000}\n").effective["logging"]["flushFrequency"] == shown
+    found = started(version, "logging: {flushFrequency: 7000000000}\n")
+    assert in_force(found, "logging", "flushFrequency") == shown
 
 
 @pytest.mark.parametrize("flag", ["--stderrthreshold=ERROR", "--logtostderr=true", "--v=4"])

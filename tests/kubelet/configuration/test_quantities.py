@@ -6,7 +6,7 @@ import pytest
 
 from rollout.kubelet.configuration.quantities import shown
 
-from .starts import started
+from .starts import in_force, started
 
 SHOWN = {
     "1500m": "1500m",
@@ -46,4 +46,4 @@ def test_a_quantity_is_shown_as_the_kubelet_shows_it(text: str, as_shown: str) -
 @pytest.mark.parametrize(("written", "shown"), [("1n", "1m"), ("1500u", "2m"), ("1500m", "1500m"), ("1Gi", "1Gi")])
 def test_a_file_reserves_memory_in_thousandths(written: str, shown: str) -> None:
     found = started("1.36.1", f"reservedMemory: [{{numaNode: 0, limits: {{memory: {written}}}}}]\n")
-    assert found.effective["reservedMemory"][0]["limits"] == {"memory": shown}
+    assert in_force(found, "reservedMemory", 0, "limits") == {"memory": shown}
