@@ -1,4 +1,4 @@
-"""Patterns of images whose credentials are not verified."""
+"""Patterns of an allowlist: names of images, and prefixes."""
 
 from __future__ import annotations
 
