@@ -60,7 +60,7 @@ def wrong_type(value: Json, kind: FieldType, where: Where, minor: int) -> str:
     if kind.form is Form.DURATION_OR_NANOSECONDS:
         return _no_duration(value)
     if minor >= STANDARD_SINCE:
-        return f"json: cannot unmarshal {_json_type(value, kind)} into Go struct field {where.owner}.{where.path} of type {go_name(kind, minor)}"
+        return f"json: cannot unmarshal {_json_type(value, kind)} into Go struct field {where.owner}.{where.path} of type {_named(kind, where) or go_name(kind, minor)}"
     if kind.form is Form.DURATION:
         return (
             f"v1beta1.{where.owner}.{where.path}: json: cannot unmarshal {_kind_of(value)} into Go value of type string"
@@ -74,13 +74,45 @@ _VERBOSITY_SINCE = 25
 
 def go_name(kind: FieldType, minor: int) -> str:
     """A type as Go prints it."""
+    if kind.form is Form.LIST and kind.element and kind.element.type_name == "VModuleItem":
+        return f"{_package('VModuleItem', minor)}.VModuleConfiguration"
     if kind.form is Form.LIST and kind.element:
         return f"[]{go_name(kind.element, minor)}"
     if kind.form is Form.MAP and kind.element:
         return f"map[string]{go_name(kind.element, minor)}"
     if kind.form is Form.UINT32 and minor >= _VERBOSITY_SINCE:
         return "v1.VerbosityLevel"
-    return _GO_NAMES.get(kind.form) or f"v1beta1.{kind.type_name}"
+    return _GO_NAMES.get(kind.form) or f"{_package(kind.type_name, minor)}.{kind.type_name}"
+
+
+_LOGGING = frozenset({"FormatOptions", "JSONOptions", "LoggingConfiguration", "TextOptions", "VModuleItem"})
+_OF_V1 = frozenset({"Taint", "TracingConfiguration"})
+
+
+def _package(type_name: str, minor: int) -> str:
+    """The package of a type: the kubelet's own, that of the core, or component-base's (two of them, before and since 1.25)."""
+    if type_name in _LOGGING:
+        return "v1" if minor >= _VERBOSITY_SINCE else "v1alpha1"
+    return "v1" if type_name in _OF_V1 else "v1beta1"
+
+
+_NAMED_TYPES: Mapping[tuple[str, str], str] = {
+    ("KubeletAuthorization", "mode"): "v1beta1.KubeletAuthorizationMode",
+    ("KubeletConfiguration", "configMapAndSecretChangeDetectionStrategy"): "v1beta1.ResourceChangeDetectionStrategy",
+    (
+        "KubeletConfiguration",
+        "imagePullCredentialsVerificationPolicy",
+    ): "v1beta1.ImagePullCredentialsVerificationPolicy",
+    ("KubeletConfiguration", "memoryReservationPolicy"): "v1beta1.MemoryReservationPolicy",
+    ("MemoryReservation", "limits"): "v1.ResourceList",
+    ("Taint", "effect"): "v1.TaintEffect",
+}
+"""Texts and a map with a type of their own, by the type that has the field (``kubelet/config/v1beta1/types.go``)."""
+
+
+def _named(kind: FieldType, where: Where) -> str:
+    name = _NAMED_TYPES.get((where.owner, where.path.rpartition(".")[2]), "")
+    return name if kind.form in {Form.STRING, Form.MAP} else ""
 
 
 def _kind_of(value: Json) -> str:

@@ -172,6 +172,31 @@ def test_types_of_the_logging_have_errors_of_their_own(written: str, version: st
     assert said(started(version, written))[0].endswith(text)
 
 
+@pytest.mark.parametrize(
+    ("written", "minor", "type_name"),
+    [
+        ("authorization: {mode: 1}", 24, "v1beta1.KubeletAuthorizationMode"),
+        ("configMapAndSecretChangeDetectionStrategy: 1", 36, "v1beta1.ResourceChangeDetectionStrategy"),
+        ("imagePullCredentialsVerificationPolicy: 1", 34, "v1beta1.ImagePullCredentialsVerificationPolicy"),
+        ("memoryReservationPolicy: 1", 36, "v1beta1.MemoryReservationPolicy"),
+        ("registerWithTaints: 1", 36, "[]v1.Taint"),
+        ("registerWithTaints: [1]", 36, "v1.Taint"),
+        ("registerWithTaints: [{effect: 1}]", 36, "v1.TaintEffect"),
+        ("registerWithTaints: [{key: 1}]", 36, "string"),
+        ("reservedMemory: [{limits: 1}]", 36, "v1.ResourceList"),
+        ("logging: 1", 24, "v1alpha1.LoggingConfiguration"),
+        ("logging: 1", 25, "v1.LoggingConfiguration"),
+        ("logging: {vmodule: 1}", 36, "v1.VModuleConfiguration"),
+        ("logging: {vmodule: [1]}", 36, "v1.VModuleItem"),
+        ("logging: {options: {json: 1}}", 36, "v1.JSONOptions"),
+        ("tracing: 1", 36, "v1.TracingConfiguration"),
+        ("userNamespaces: 1", 36, "v1beta1.UserNamespaces"),
+    ],
+)
+def test_the_error_names_the_type_of_go(written: str, minor: int, type_name: str) -> None:
+    assert said(started(f"1.{minor}.1", written))[0].endswith(f" of type {type_name}")
+
+
 def test_a_misspelt_field_is_ignored_with_the_kubelets_warning_and_our_error() -> None:
     found = started("1.36.3", "maxPods: 50\nserialiseImagePulls: false\nauthentication: {anonymos: {enabled: true}}\n")
     assert found.starts
