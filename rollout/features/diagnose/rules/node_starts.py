@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -18,6 +18,7 @@ from rollout.features.diagnose.rules.finding import (
     proof,
     since,
 )
+from rollout.features.diagnose.rules.programs import OF_KUBELETS
 
 LOOP = 3
 """Failed starts in a row that make a loop. One or two are a mistake that was corrected."""
@@ -61,11 +62,9 @@ def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
                 continue
             ahead = _last_errors(run, facts.of(Kind.BOOTSTRAP))
             yield _loop(run, ahead, target) if _is_kubelets(run, facts) else _loop_of_a_program(run)
-    exits = [
-        fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/") and fact["status"] not in _ASKED_FOR
-    ]
+    exits = _unasked([fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/")], facts)
     errors = facts.of(Kind.ERROR)
-    refused = {(each.node, each.clock): each for each in facts.of(Kind.GIVEN_UP)}
+    refused = _refused(facts)
     looping: set[tuple[str, str]] = set()
     for ended in _by_node(exits):
         for run in _runs(ended):
@@ -73,17 +72,37 @@ def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
             if here not in explained:
                 looping.add(here)
                 yield _unexplained_loop(run, _last_errors(run, errors), _told(run, facts), refused.get(here))
-    for here, line in refused.items():
-        again = any(
-            (each.node, each.clock) == here and (each.at or 0.0) > (line.at or 0.0)
-            for each in facts.of(Kind.START, Kind.FATAL, Kind.EXIT)
-        )
-        if here not in explained | looping and not again and not _runs_since([line], facts):
-            yield _given_up(line, facts)
+    yield from (_given_up(line, facts) for here, line in refused.items() if here not in explained | looping)
 
 
-_ASKED_FOR = ("15/TERM", "2/INT", "1/HUP")
-"""Signals that a person or a program sends: systemd takes such an end for a success, and a kubelet that fails does not end so."""
+_SENT = ("15/TERM", "2/INT", "1/HUP")
+"""Signals by which a person or a program ends a process: systemd takes such an end for a success, and a kubelet that fails does not end so."""
+
+
+def _unasked(ends: Iterable[Fact], facts: Facts) -> Iterator[Fact]:
+    """The ends but those by a signal that were asked for. systemd starts a unit again by itself only if nobody asked it to stop or restart it."""
+    scheduled: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for fact in facts.of(Kind.RESTARTS):
+        scheduled[fact.node, fact.clock].append(fact.at or 0.0)
+    for end in ends:
+        times, at = scheduled[end.node, end.clock], end.at or 0.0
+        following = bisect_left(times, at)
+        if end["status"] not in _SENT or (following < len(times) and times[following] <= at + APART):
+            yield end
+
+
+_OF_A_START = (*OF_KUBELETS, Kind.EXIT, Kind.RESTARTS)
+"""What a line shows only of a kubelet's unit that was started."""
+
+
+def _refused(facts: Facts) -> dict[tuple[str, str], Fact]:
+    """The last line by which systemd refuses to start the unit, by node; none where a later line shows that it was started."""
+    refused = {(each.node, each.clock): each for each in facts.of(Kind.GIVEN_UP)}
+    last: dict[tuple[str, str], float] = {}
+    for each in facts.of(*_OF_A_START) if refused else ():
+        last[each.node, each.clock] = each.at or 0.0
+    # systemd's time may be in whole seconds, and that of a kubelet's line ahead of it is not
+    return {here: line for here, line in refused.items() if last.get(here, 0.0) <= (line.at or 0.0) + 1}
 
 
 def _told(run: Sequence[Fact], facts: Facts) -> list[Fact]:
@@ -104,9 +123,11 @@ def _given_up(line: Fact, facts: Facts) -> Finding:
     before = [
         fact
         for fact in facts.of(Kind.FATAL)
-        if (fact.node, fact.clock) == (line.node, line.clock) and 0 <= (line.at or 0.0) - (fact.at or 0.0) <= APART
+        if fact["own"]
+        and (fact.node, fact.clock) == (line.node, line.clock)
+        and -1 <= (line.at or 0.0) - (fact.at or 0.0) <= APART
     ]
-    cause = "systemd no longer starts the kubelet: its unit was started too often in a short time. It stays down until it is started by hand."
+    cause = "systemd no longer starts the kubelet: its unit was started too often in a short time. No later line shows a start, and without one by hand it stays down."
     if before:
         cause += f" Its last end before that: {printable(before[-1]['error'].strip(': '), 240)}."
     fetch = "the kubelet's own lines before that: journalctl -u kubelet. Then, once its cause is gone: systemctl reset-failed, and start the unit"

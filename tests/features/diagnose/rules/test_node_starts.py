@@ -461,6 +461,21 @@ def test_ends_by_a_signal_that_someone_sends_are_no_loop() -> None:
         assert found(lines(*(journal(end, at * 30, "systemd[1]") for at in range(5)))) == {}
 
 
+def test_ends_by_a_signal_that_nobody_asked_systemd_for_are_a_loop() -> None:
+    """Such as those of a program that watches the memory, or asks the kubelet for its health: systemd starts the unit by itself."""
+    ended = [
+        journal(f"kubelet.service: {text}", at * 30 + later, "systemd[1]")
+        for at in range(3)
+        for later, text in (
+            (0, "Main process exited, code=killed, status=15/TERM"),
+            (10, f"Scheduled restart job, restart counter is at {at + 1}."),
+        )
+    ]
+    (loop,) = found(lines(*ended)).values()
+    assert (loop.id, loop.confidence) == ("kubelet-crash-loop", Confidence.LIKELY)
+    assert "with status 15/TERM" in loop.cause
+
+
 def test_a_kubelet_that_systemd_no_longer_starts() -> None:
     refused = journal("kubelet.service: Start request repeated too quickly.", 2, "systemd[1]")
     (down,) = found(lines(journal(klog(1, BAD, "E"), 1), refused)).values()
@@ -474,3 +489,27 @@ def test_a_kubelet_that_systemd_no_longer_starts() -> None:
     ]
     (loop,) = found(lines(*exits, refused)).values()
     assert loop.cause.endswith("systemd no longer starts it.")
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        journal("kubelet.service: Scheduled restart job, restart counter is at 6.", 60, "systemd[1]"),
+        journal(klog(60, '"SyncLoop ADD" source="api" pods=["a/b"]', "I", "kubelet.go:2100"), 60),
+        _start(60),
+    ],
+)
+def test_a_unit_that_was_started_later_was_not_given_up(later: str) -> None:
+    refused = journal("kubelet.service: Start request repeated too quickly.", 2, "systemd[1]")
+    (down,) = found(lines(refused)).values()
+    assert "No later line shows a start" in down.cause
+    assert found(lines(refused, later)) == {}
+    end = "kubelet.service: Main process exited, code=exited, status=1/FAILURE"
+    (loop,) = found(lines(*(journal(end, at, "systemd[1]") for at in range(3)), refused, later)).values()
+    assert "no longer starts" not in loop.cause
+
+
+def test_the_last_end_before_a_refused_start_is_the_kubelets_own() -> None:
+    refused = journal("kubelet.service: Start request repeated too quickly.", 2, "systemd[1]")
+    (down,) = found(lines(journal("panic: runtime error: no such shop", 1, "0a1b2c3d4e5f[7]"), refused)).values()
+    assert "no such shop" not in down.cause

@@ -152,3 +152,13 @@ def test_a_pull_that_another_program_reports_in_the_kubelets_words_is_not_the_ku
 def test_a_pull_that_a_kubelet_reports_under_any_of_its_names(program: str) -> None:
     line = klog(0, NOT_PULLED, "E", "kuberuntime_image.go:55")
     assert found(lines(journal(line, 0, program)))["image-pull-backoff"].confidence is Confidence.CERTAIN
+
+
+@pytest.mark.parametrize(
+    ("program", "shows"), [("systemd[1]", True), ("(kubelet)[9]", True), ("fluentd[3]", False), ("shop-api[3]", False)]
+)
+def test_a_line_of_systemd_that_another_program_prints_is_not_systemds(program: str, shows: bool) -> None:
+    refused = journal("kubelet.service: Start request repeated too quickly.", 0, program)
+    assert bool(found(lines(refused))) is shows
+    ended = "kubelet.service: Main process exited, code=exited, status=1/FAILURE"
+    assert bool(found(lines(*(journal(ended, at * 10, program) for at in range(3))))) is shows
