@@ -100,7 +100,8 @@ def _refused(facts: Facts) -> dict[tuple[str, str], Fact]:
     refused = {(each.node, each.clock): each for each in facts.of(Kind.GIVEN_UP)}
     last: dict[tuple[str, str], float] = {}
     for each in facts.of(*_OF_A_START) if refused else ():
-        last[each.node, each.clock] = each.at or 0.0
+        if each["own"] or each.kind not in (Kind.FATAL, Kind.ERROR):
+            last[each.node, each.clock] = each.at or 0.0
     # systemd's time may be in whole seconds, and that of a kubelet's line ahead of it is not
     return {here: line for here, line in refused.items() if last.get(here, 0.0) <= (line.at or 0.0) + 1}
 

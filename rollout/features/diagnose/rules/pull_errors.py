@@ -33,7 +33,7 @@ class PullCause(StrEnum):
     NO_IMAGE_OR_ACCESS = "the registry has no such repository, or does not show it without other credentials"
     CREDENTIALS = "the registry refuses the credentials, or there are none"
     FORBIDDEN = "the registry refuses the node or its credentials (403)"
-    STORAGE_REFUSES = "the storage that the registry names for its layers refuses the signed link (403): the registry's credentials are no part of it"
+    STORAGE_REFUSES = "the signed link to the storage that the registry names for its layers is refused (403), by the storage or by what is between: the registry's credentials are no part of it"
     DENIED_OTHERWISE = "the registry denies the pull, for a reason of its own"
     BLOCKED = "the node's own configuration blocks this registry"
     ADDRESS_BLOCKED = (
@@ -72,12 +72,12 @@ class PullCause(StrEnum):
     QUOTA = "a disk quota of the node is used up"
     READ_ONLY = "the node's file system is read-only"
     DISK_ERROR = "the node's disk reports input or output errors"
-    NO_MEMORY = "the node's kernel gives the runtime no memory (ENOMEM): the memory is used up, or a limit of the runtime's unit or cgroup is reached"
+    NO_MEMORY = "the node's kernel gives the runtime no memory (ENOMEM): for example, the memory is used up, or a limit of the runtime's unit or cgroup is reached"
     KILLED = "a program that unpacks the layer was killed on the node (SIGKILL), for example for lack of memory"
     NO_RIGHT = "the runtime may not do this to a file of the node: by the rights of its service, a user namespace or a security module"
     NO_ATTRIBUTES = "the node's file system cannot store the extended attributes of a layer's files"
     NO_OWNER = "the layer has a user or a group that the runtime's user namespace does not map"
-    NO_PROGRAM = "a program that the runtime needs for the layer is not installed on the node"
+    NO_PROGRAM = "a program that the runtime starts for the pull is in no folder of its PATH on the node"
     SNAPSHOTS = "the runtime's own store lacks a layer or a snapshot that it has recorded: the image and the registry are not the cause"
     LEFTOVERS = "the runtime's own store still has the directory of a layer that it has not recorded: the image and the registry are not the cause"
     SNAPSHOTTER = "the runtime's snapshotter, which is a program of its own, does not answer: the image and the registry are not the cause"
@@ -167,21 +167,19 @@ def _chain(plain: str) -> PullError:
             )
             cause = PullCause.ADDRESS_BLOCKED if refused and _is_public(asked, tokens) else form.cause
             confidence = form.confidence
-            words, mirror_of = _printed(links, tokens)[-1][:200], _mirrored(links, tokens)
-            if (
-                cause is PullCause.SLOW_ANSWER
-                and words == "context deadline exceeded"
-                and not _url(links, tokens).endswith("/v2/")
-            ):
-                confidence = (
-                    Confidence.LIKELY
-                )  # a limit of the whole pull ends a later request than the first one with the same words
-            if words.startswith("403 ") and _SIGNED.search(_url(links, tokens)):
+            url = _url(links, tokens)
+            words, mirror_of = _printed(links, tokens)[-1][:200], _mirrored(url)
+            if cause is PullCause.SLOW_ANSWER and words == "context deadline exceeded" and not url.endswith("/v2/"):
+                # a limit of the whole pull ends a later request than the first one with the same words
+                confidence = Confidence.LIKELY
+            if words.startswith("403 ") and "httpReadSeeker" in links and _SIGNED.match(url):
                 cause = PullCause.STORAGE_REFUSES
             if cause is PullCause.NO_IMAGE_OR_ACCESS and links[-1] == "denied":
                 told = _behind(skeleton, tokens, "denied: ")
-                if _OTHERWISE.search(told):
+                if any(form.match(told) for form in _OTHERWISE):
                     words, cause = told, PullCause.DENIED_OTHERWISE
+                elif _SOUNDS_OTHERWISE.search(told) and not _OF_ACCESS.search(told):
+                    words, cause, confidence = told, PullCause.DENIED_OTHERWISE, Confidence.LIKELY
             if cause is PullCause.REFUSED and (told := _behind(skeleton, tokens, f"{links[-1]} - Server message: ")):
                 words = f"{links[-1]}: {told}"[:200]
             return PullError(cause, confidence, words, asked, begins, mirror_of)
@@ -189,14 +187,29 @@ def _chain(plain: str) -> PullError:
 
 
 _SIGNED = re.compile(
-    r"[?&](?:X-Amz-(?:Algorithm|Signature|Expires)|X-Goog-(?:Algorithm|Signature|Expires)|Signature|sig|verify)="
+    r"https?://[^/?]+/(?!v2/)[^?]*\?(?:.*&)?(?:X-Amz-(?:Algorithm|Signature|Expires)|X-Goog-(?:Algorithm|Signature|Expires)|Signature|sig|verify)="
 )
-"""Keys of a link that carries its own permission. A client gets it from the registry, which has taken the credentials by then."""
-_OTHERWISE = re.compile(
-    r"\b(?:quota|exceeded|suspended|disabled|payment|billing|vulnerabilit(?:y|ies)|severity|scann(?:ed|ing)|quarantined?|maintenance)\b|\bclient with IP\b",
+"""A link that carries its own permission, and is not the registry's. A client gets it from the registry, which has taken the credentials by then."""
+_OTHERWISE = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        r"You have exceeded your [\w ]{0,40}(?:quota|limit)\b",
+        r"(?:[\w.-]{1,40} ){0,4}quota (?:has been )?exceeded\b",
+        r"client with IP '[^']{1,60}' is not allowed access\b",
+        r"current image (?:with \d+ vulnerabilities|without vulnerability scanning) cannot be pulled\b",
+        r"(?:Artifact|Container|Google Container) Registry API has not been used in project\b",
+    )
+)
+"""How texts of registries begin that deny a pull for something other than the credentials."""
+_SOUNDS_OTHERWISE = re.compile(
+    r"\b(?:quota|exceeded|suspended|disabled|payment|billing|vulnerabilit(?:y|ies)|severity|scann(?:ed|ing)|quarantined?|maintenance)\b",
     re.IGNORECASE,
 )
-"""Words of a registry that denies a pull for something other than the credentials."""
+_OF_ACCESS = re.compile(
+    r"\b(?:access|permission|permitted|privileges?|auth\w*|unauthori[sz]ed|log(?:in|ged)|credentials?|tokens?|passwords?|users?|accounts?|roles?|anonymous|forbidden)\b",
+    re.IGNORECASE,
+)
+"""Words of a text about the credentials. A repository or a user may have any of the words above for its name."""
 
 
 def _behind(skeleton: str, tokens: list[tuple[str, str]], begins: str) -> str:
@@ -211,10 +224,20 @@ def _url(links: list[str], tokens: list[tuple[str, str]]) -> str:
     return next((text for kind, text in reversed(tokens[:own]) if kind == "url"), "")
 
 
-def _mirrored(links: list[str], tokens: list[tuple[str, str]]) -> str:
-    """The registry for which containerd asked a mirror: it adds ``ns=`` for no other host. Source: core/remotes/docker, ``isProxy``."""
-    found = re.search(r"[?&]ns=([\w.:-]{1,253})(?:&|$)", _url(links, tokens))
-    return found[1] if found else ""
+_OF_A_MIRROR = re.compile(
+    r"https?://(?P<host>[^/?#]+)/[^?#]*\?ns=(?P<of>[\w-]{0,63}(?:[.:][\w-]{1,63}){1,9}|localhost)"
+)
+
+
+def _mirrored(url: str) -> str:
+    """The registry for which containerd asked a mirror: it adds ``ns=``, its only key, for no other host. Source: core/remotes/docker, ``isProxy``."""
+    found = _OF_A_MIRROR.fullmatch(url)
+    own = found is None or found["of"] == found["host"] or (found["of"], found["host"]) == _HUB
+    return found["of"] if found and not own else ""
+
+
+_HUB = ("docker.io", "registry-1.docker.io")
+"""A registry and its own host, of another name."""
 
 
 _PUBLIC = frozenset({"registry.k8s.io", "k8s.gcr.io"})

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.durations import go_format
@@ -514,6 +515,8 @@ _FETCH_NEXT = "what the other hosts answered: this is the error of one of them, 
 
 def _judged(read: PullError, failed: _Failed) -> _Judged:
     image, fetch = failed.image, _FETCH_MORE.get(read.cause, "") if read.cause else ""
+    if image and read.mirror_of != registry(full_name(image)):
+        read = replace(read, mirror_of="")
     told = str(read.cause)
     if read.mirror_of:
         told = re.sub(r"^the registry\b", f"the node's mirror of {read.mirror_of}", told)

@@ -202,6 +202,14 @@ FORMS = (
     (PullCause.DENIED_OTHERWISE, f'{X}initializing source docker://{IMAGE}: reading manifest 1 in reg.example.net/shop/web: denied: Quota has been exceeded on namespace'),
     (PullCause.DENIED_OTHERWISE, f"{DD}Get https://lab1.azurecr.example/v2/a/b/manifests/7: denied: client with IP '203.0.113.9' is not allowed access."),
     (PullCause.RUNTIME_AWAY, 'rpc error: code = Unavailable desc = error reading from server: read unix @->/run/containerd/containerd.sock: read: connection reset by peer'),
+    (PullCause.DENIED_OTHERWISE, f'{X}initializing source docker://{IMAGE}: reading manifest 1 in x/y: denied: You have exceeded your pull traffic quota for the current month. Review your quota usage and pricing plan'),
+    (PullCause.NO_IMAGE_OR_ACCESS, f'{X}initializing source docker://{IMAGE}: reading manifest 1 in x/payment: denied: project payment: no permission to pull repository x/payment'),
+    (PullCause.NO_IMAGE_OR_ACCESS, f'{X}initializing source docker://{IMAGE}: reading manifest 1 in x/y: denied: anonymous access is disabled'),
+    (PullCause.NO_IMAGE_OR_ACCESS, f'{X}initializing source docker://{IMAGE}: reading manifest 1 in x/y: denied: User "billing" lacks the role to read it'),
+    (PullCause.FORBIDDEN, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status code https://reg.example.net/v2/x/blobs/{D}?verify=1: 403 Forbidden'),
+    (PullCause.FORBIDDEN, f'{R}failed to authorize: failed to fetch oauth token: unexpected status from GET request to https://auth.example.net/token?service=reg.example.net&sig=x: 403 Forbidden'),
+    (PullCause.STORAGE_REFUSES, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status code https://cdn.example.net/registry-v2/docker/registry/v2/blobs/{D}/data?expires=1&signature=a&verify=b: 403 Forbidden'),
+    (PullCause.NO_PROGRAM, f'{X}error getting credentials: exec: "docker-credential-lab": executable file not found in $PATH'),
     (PullCause.STORAGE_REFUSES, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status code https://bucket.s3.example.net/blobs/{D}/data?X-Amz-Expires=1200&X-Amz-Signature=%5BREDACTED%5D: 403 Forbidden'),
     (PullCause.STORAGE_REFUSES, f'{U}failed to copy: httpReadSeeker: failed open: unexpected status from GET request to https://store.blob.example.net/a/{D}/data?se=2026-01-01&sig=x: 403 This request is not authorized'),
     (PullCause.DAMAGED, f'{X}failed to pull image "{IMAGE}": failed commit on ref "layer-{D}": unexpected commit size 13852439, expected 13804441: unknown'),
@@ -224,6 +232,7 @@ FORMS = (
 
 
 LIKELY = (
+    (PullCause.DENIED_OTHERWISE, f'{X}initializing source docker://{IMAGE}: reading manifest 1 in x/y: denied: this image is quarantined'),
     (PullCause.SLOW_ANSWER, f'{U}failed to copy: httpReadSeeker: failed open: failed to do request: Get "https://reg.example.net/v2/x/blobs/{D}": context deadline exceeded'),
     (PullCause.SLOW_ANSWER, f'{DD}Get "https://reg.example.net/v2/shop/web/manifests/1": context deadline exceeded'),
     (PullCause.NO_OWNER, f'{X}writing blob: adding layer with blob "{D}": processing tar file(potentially insufficient UIDs or GIDs available in user namespace (requested 0:42 for /etc/gshadow): Check /etc/subuid and /etc/subgid if configured locally: lchown /etc/gshadow: invalid argument): exit status 1'),
@@ -327,6 +336,21 @@ def test_a_mirror_of_containerd_is_told_as_one() -> None:
         ).mirror_of
         == ""
     )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://reg.example.net/v2/x/manifests/1?ns=reg.example.net",
+        "https://registry-1.docker.io/v2/library/x/manifests/1?ns=docker.io",
+        "https://cdn.example.net/data?x=1&ns=docker.io",
+        "https://cdn.example.net/data?ns=production",
+    ],
+)
+def test_a_url_with_a_key_ns_is_not_always_of_a_mirror(url: str) -> None:
+    error = read_error(f"{R}unexpected status from HEAD request to {url}: 500 Internal Server Error")
+    assert error.cause is PullCause.SERVER
+    assert error.mirror_of == ""
 
 
 def test_what_mirrors_answered_is_kept_beside_what_the_registry_answered() -> None:
