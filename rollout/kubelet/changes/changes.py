@@ -32,7 +32,7 @@ from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, INTENTS
 from rollout.kubelet.node import arguments, fitness, sources
 from rollout.kubelet.node.alike import NOBODY, kind_of, kind_only
-from rollout.kubelet.node.layout import KUBELET_UNITS, UNIT, LayoutError
+from rollout.kubelet.node.layout import KUBELET_UNITS, UNIT, LayoutError, is_volatile
 from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.restarts import mechanics
 from rollout.kubelet.runtimes import known
@@ -210,6 +210,13 @@ def _propose(
     if stopping:
         about = tuple(path.path for each in stopping for path in each.defect.when)
         raise LayoutError(KNOWN_DEFECT, defect_refusal(stopping), about=about)
+    for file in files:
+        if is_volatile(file.path):
+            message = (
+                f"{file.path} is gone after a reboot, and what writes it again would not have this change:"
+                " set it where that file is made, or give the kubelet a file outside of /run"
+            )
+            raise LayoutError("not-as-persistent", message)
     for refusal in home_files.foreign_files(change):  # apply would refuse to read them
         raise LayoutError("foreign-path", refusal)
     return Proposal(change, _label(here), here.outcome.effective, kubelet.outcome.effective, defects, (now, then))

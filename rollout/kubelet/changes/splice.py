@@ -215,8 +215,9 @@ def _text(content: bytes) -> str:
     for letter in yaml_words.STAND_INS:
         if letter in text:
             raise SpliceError("yaml-unreadable", f"the file contains the character U+{ord(letter):04X}")
-    if "%" in text and re.search(r"^%", text, re.MULTILINE):
-        raise SpliceError("yaml-directive", "the file contains a YAML directive")
+    if "%" in text and (found := re.search(r"^%", text, re.MULTILINE)):
+        line = text.count("\n", 0, found.start()) + 1
+        raise SpliceError("yaml-directive", f"the file contains a YAML directive (line {line})", line)
     return text
 
 
@@ -278,7 +279,7 @@ def _value(node: Node, left: list[int], depth: int) -> Value:
         return text
     mark = node.start_mark
     if str(mark.buffer[mark.pointer :][:1]).startswith("!"):
-        raise SpliceError("yaml-tag", f"the tag {node.tag} (line {node.start_mark.line + 1})")
+        raise SpliceError("yaml-tag", f"the tag {node.tag}{_where(node)}", node.start_mark.line + 1)
     try:
         return yaml_document.as_json(resolve("", text))
     except DocumentError as error:
@@ -297,9 +298,17 @@ def _pairs(node: MappingNode, left: list[int], depth: int) -> dict[str, Value]:
 
 
 def _key(node: Node) -> str:
-    if not isinstance(node, ScalarNode) or node.value == "<<" or node.anchor:
-        line = node.start_mark.line + 1
-        raise SpliceError("yaml-key", f"a key that is not plain text (line {line})", line)
+    what = (
+        "a key with an anchor"
+        if node.anchor
+        else ""
+        if isinstance(node, ScalarNode)
+        else "a key that is not plain text"
+    )
+    if isinstance(node, ScalarNode) and node.value == "<<":
+        what = "a merge key (`<<`), which rollout does not follow: write the values that it merges in its place"
+    if what:
+        raise SpliceError("yaml-key", f"{what}{_where(node)}", node.start_mark.line + 1)
     text = yaml_words.restored(str(node.value))
     return text if _is_quoted(node) else yaml_document.key_text(resolve("", text))
 
@@ -314,7 +323,7 @@ def _is_quoted(node: Node) -> bool:
 
 def _expect_tag(node: Node, tag: str) -> None:
     if str(node.tag) != tag:
-        raise SpliceError("yaml-tag", f"the tag {node.tag} (line {node.start_mark.line + 1})")
+        raise SpliceError("yaml-tag", f"the tag {node.tag}{_where(node)}", node.start_mark.line + 1)
 
 
 def _merge_map(work: _Work, node: MappingNode, wanted: Mapping[str, Value], path: tuple[str, ...]) -> None:

@@ -68,6 +68,11 @@ START = 30.0
 
 LEAST_ROOM_KIB = 1024
 
+NO_UNIT = (
+    "systemd has no kubelet.service; rollout changes a kubelet in that unit, in RKE2's or in k3s's, and none in a container"
+    " (RKE1) or in another unit (k0s, MicroK8s)"
+)
+
 LENIENT = "config-lenient"
 """The reference of a kubelet that ignores a part of its configuration."""
 
@@ -122,9 +127,7 @@ def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
     version = versions.parse(snapshot.kubelet_version)
     if not snapshot.kubelet_version:
         if _property(snapshot, "LoadState") == "not-found":
-            return "no-kubelet-unit", managers.kubelet_elsewhere(
-                snapshot
-            ) or "the node has no kubelet: systemd has no kubelet.service"
+            return "no-kubelet-unit", managers.kubelet_elsewhere(snapshot) or f"the node has no kubelet: {NO_UNIT}"
         return "kubelet-version-unknown", "no kubelet program on the node reports its version"
     if version is None:
         return "kubelet-version-unknown", f"the kubelet reports the unreadable version {snapshot.kubelet_version!r}"
@@ -142,7 +145,7 @@ def _unit(snapshot: Snapshot) -> Refusal | None:
     if "masked" in (_property(snapshot, "LoadState"), _property(snapshot, "UnitFileState")):
         return "unit-masked", "kubelet.service is masked"
     if _property(snapshot, "LoadState") == "not-found":
-        return "no-kubelet-unit", managers.kubelet_elsewhere(snapshot) or "systemd has no kubelet.service"
+        return "no-kubelet-unit", managers.kubelet_elsewhere(snapshot) or NO_UNIT
     if _property(snapshot, "NeedDaemonReload") == "yes":
         return (
             "need-daemon-reload",
@@ -218,7 +221,22 @@ def _odd_names(snapshot: Snapshot) -> Refusal | None:
         return None
     count, _, first = names.partition(" ")
     text = f"the names of {count} files of the kubelet, its unit or its runtime contain blanks or other odd characters"
-    return "odd-names", f"{text}, first {first}; rename or remove them"
+    patterns = ", ".join(_patterns(snapshot))
+    instead = (
+        f"; {patterns} is a pattern: name each file in a line of its own" if patterns else "; rename or remove them"
+    )
+    return "odd-names", f"{text}, first {first}{instead}"
+
+
+def _patterns(snapshot: Snapshot) -> Iterator[str]:
+    """The patterns in the kubelet's unit. The agent takes one for the name of a file."""
+    for path in (_property(snapshot, "FragmentPath"), *_property(snapshot, "DropInPaths").split()):
+        state = snapshot.files.get(path)
+        try:
+            text = (state.content or b"").decode() if state else ""
+            yield from (printable(each, 200) for each in unit_file.patterns({path: text}))
+        except ValueError:  # what cannot be read is another refusal
+            continue
 
 
 def _systemd(snapshot: Snapshot) -> Refusal | None:

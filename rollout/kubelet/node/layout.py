@@ -264,12 +264,20 @@ CONFIG_FACT = "rancher-config"
 def _lost(snapshot: Snapshot, start: unit_file.UnitStart) -> frozenset[str]:
     """The environment files where a flag does not stay, so that our drop-in is its home: a tool writes them anew.
 
-    Where containers have GPUs they are homes all the same: a drop-in needs a daemon-reload, which may take these.
+    Where containers have GPUs they are homes all the same: a drop-in needs a daemon-reload, which may take these. A file
+    that a reboot removes is never one.
     """
+    paths = [entry.path for entry in start.files]
+    volatile = frozenset(path for path in paths if is_volatile(path))
     devices = snapshot.surroundings.devices if snapshot.surroundings is not None else None
     if devices is not None and devices.names:
-        return frozenset()
-    return frozenset(entry.path for entry in start.files if managers.renderer(snapshot, entry.path))
+        return volatile
+    return volatile | frozenset(path for path in paths if managers.renderer(snapshot, path))
+
+
+def is_volatile(path: str) -> bool:
+    """Whether a reboot removes this file: file-hierarchy(7)."""
+    return path.startswith(("/run/", "/var/run/", "/dev/shm/"))  # noqa: S108 - the node's, and nothing is written there
 
 
 HOSTNAME = "hostname"
@@ -372,7 +380,7 @@ def _flags_home(
     edited, and it has no effect once a file sets the variable.
     """
     if f"${VARIABLE}" in words:
-        if sources.get(VARIABLE) in texts:
+        if sources.get(VARIABLE) in texts and not is_volatile(sources[VARIABLE]):
             return EnvHome(sources[VARIABLE])
         named = [entry for entry in start.files if entry.path in FLAG_FILES]
         if named:

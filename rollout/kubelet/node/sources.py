@@ -181,11 +181,13 @@ def ignored(snapshot: Snapshot, version: Version) -> str:
         return ""
     if not outcome.starts:
         return ""
-    if not outcome.ignored:
+    warnings = [each for each in outcome.messages if each.level is MessageLevel.WARNING]
+    if not outcome.ignored and not warnings:
         return "; as far as rollout knows, its files as they are now contain nothing that it would ignore"
-    places = [each.place for each in outcome.messages if each.level is MessageLevel.WARNING and each.place]
+    what = ", ".join(outcome.ignored or dict.fromkeys(" ".join(each.text.split()) for each in warnings))
+    places = [each.place for each in warnings if each.place]
     where = ", ".join(dict.fromkeys(f"{place.file}:{place.line}:{place.column}" for place in places[:MOST_PLACES]))
-    return printable(f": {', '.join(outcome.ignored)}{f' ({where})' if where else ''}", MOST_IGNORED)
+    return printable(f": {what}{f' ({where})' if where else ''}", MOST_IGNORED)
 
 
 MOST_PLACES = 5

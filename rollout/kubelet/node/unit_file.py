@@ -28,6 +28,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Specifiers = tuple[tuple[str, str], ...]
 """Letters of systemd's specifiers with their values on one node (systemd.unit(5)): ``(("H", "node4"),)``."""
 
+_PATTERN = "*?["
 _NAME_END = re.compile(r"[:}]")
 _SPECIFIER = re.compile(r"%(.?)", re.DOTALL)
 
@@ -139,7 +140,9 @@ def start(texts: Mapping[str, str], specifiers: Specifiers = ()) -> UnitStart:
                 names = dict.fromkeys(_passed(line.value, specifiers), f"{path} (line {line.line})")
                 passed = {**passed, **names} if line.value else {}
             elif line.key == "UnsetEnvironment" and line.value:
-                raise ValueError("UnsetEnvironment= removes environment variables")
+                raise ValueError(
+                    "UnsetEnvironment= removes environment variables, which rollout does not follow: remove this line"
+                )
     if len(commands) != 1:
         places = [f"{path} (line {line.line})" for path, line in commands] or texts
         raise ValueError(f"the unit has {len(commands)} ExecStart= commands: {', '.join(places)}")
@@ -147,6 +150,13 @@ def start(texts: Mapping[str, str], specifiers: Specifiers = ()) -> UnitStart:
     with _in_line(file, command):
         exec_words(command.value, specifiers)
     return UnitStart(command.value, file, environment, set_by, tuple(files), specifiers, passed)
+
+
+def patterns(texts: Mapping[str, str]) -> Iterator[str]:
+    """Each ``EnvironmentFile=`` that is a pattern, and its place, for people."""
+    for path, line in _lines(texts):
+        if line.key == "EnvironmentFile" and any(mark in line.value for mark in _PATTERN):
+            yield f"EnvironmentFile={line.value} in {path} (line {line.line})"
 
 
 def _lines(texts: Mapping[str, str]) -> Iterator[tuple[str, UnitLine]]:
@@ -232,7 +242,11 @@ def _no_escapes(value: str, where: str) -> None:
 
 def _environment_file(value: str, specifiers: Specifiers) -> EnvironmentFile:
     path = _resolved(value.removeprefix("-"), specifiers)
-    if not path.startswith("/") or any(mark in path for mark in "*?["):
+    if any(mark in path for mark in _PATTERN):
+        raise ValueError(
+            f"EnvironmentFile={value} is a pattern, and rollout follows single files: name each file in a line"
+        )
+    if not path.startswith("/"):
         raise ValueError(f"EnvironmentFile={value} is not one absolute path")
     path = "/" + "/".join(part for part in path.split("/") if part not in {"", "."})  # as systemd shows it
     return EnvironmentFile(path, optional=value.startswith("-"))

@@ -216,6 +216,9 @@ def broken(found: Snapshot, **measured: object) -> Snapshot:
     return replace(found, measurement=replace(found.measurement, **measured))  # type: ignore[arg-type]
 
 
+LENIENTLY = "using lenient decoding as strict decoding failed: strict decoder error"
+
+
 @pytest.mark.parametrize(
     ("config", "more"),
     [
@@ -223,6 +226,10 @@ def broken(found: Snapshot, **measured: object) -> Snapshot:
         (
             CONFIG_TEXT,
             "; as far as rollout knows, its files as they are now contain nothing that it would ignore",
+        ),
+        (
+            f"{CONFIG_TEXT}maxPods: 5\nmaxPods: 5\n",
+            f': {LENIENTLY}: yaml: unmarshal errors: line 26: key "maxPods" already set in map ({CONFIG}:26:1)',
         ),
         ("[", ""),
     ],

@@ -196,3 +196,54 @@ def test_drift_names_a_variable_that_nothing_sets() -> None:
     reference, reason = refused(nodes.with_command(found, *words), settings(__v=4))
     assert reference == "layout-drifted"
     assert reason.endswith(f"; ${{NAME}} in {nodes.FRAGMENT} is empty, since no file of the unit sets it")
+
+
+def volatile(variable: str, config: str = nodes.CONFIG, words: str = "--v=2") -> dict[str, str]:
+    """A unit with a program in ExecStartPre= that makes its files in /run at each start."""
+    command = f"/usr/bin/kubelet --config={config} --kubeconfig=/etc/kubernetes/kubelet.conf ${variable}"
+    return {
+        nodes.FRAGMENT: f"[Service]\nExecStartPre=/opt/make\nEnvironmentFile=/run/kubelet/env\nExecStart={command}\n",
+        "/run/kubelet/env": f"{variable}={words}\n",
+        config: nodes.CONFIG_TEXT,
+    }
+
+
+@pytest.mark.parametrize("variable", ["KUBELET_EXTRA_ARGS", "KUBELET_OPTS"])
+def test_an_environment_file_that_a_reboot_removes_is_no_home_of_flags(variable: str) -> None:
+    found = layouts.node(volatile(variable))
+    _, texts = proposed(found, settings(__v=4))
+    assert list(texts) == [DROP_IN]
+    assert texts[DROP_IN].endswith(f" ${variable} --v=4\n")
+    applied_twice_is_once(found, settings(__v=4))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "path"),
+    [
+        (settings(serializeImagePulls=False), "/run/kubelet/config.yaml"),
+        (settings(maxPods=58), "/run/kubelet/env"),
+    ],
+)
+def test_a_file_that_a_reboot_removes_is_not_changed(wanted: dict[str, Setting], path: str) -> None:
+    """The agent would refuse it, too, and only then."""
+    config = nodes.CONFIG if path.endswith("env") else path
+    reference, reason = refused(layouts.node(volatile("KUBELET_OPTS", config, "--max-pods=20")), wanted, MOVE)
+    assert reference == "not-as-persistent"
+    assert reason == (
+        f"{path} is gone after a reboot, and what writes it again would not have this change: set it where that file is"
+        " made, or give the kubelet a file outside of /run"
+    )
+
+
+def test_a_pattern_of_environment_files_is_told_where_its_text_is_taken_for_an_odd_name() -> None:
+    texts = {**texts_of("kubeadm-docker"), EXTRA: "[Service]\nEnvironmentFile=-/etc/k/*.env\n"}
+    plain = layouts.node({**texts, EXTRA: "[Service]\n"})
+    odd = replace(
+        nodes.with_file(plain, nodes.regular(EXTRA, texts[EXTRA])), facts={**plain.facts, "odd-names": "1 /etc/k/?.env"}
+    )
+    reference, reason = refused(odd, settings(__v=4))
+    assert reference == "odd-names"
+    assert reason == (
+        "the names of 1 files of the kubelet, its unit or its runtime contain blanks or other odd characters, first"
+        f" /etc/k/?.env; EnvironmentFile=-/etc/k/*.env in {EXTRA} (line 2) is a pattern: name each file in a line of its own"
+    )

@@ -177,6 +177,23 @@ def test_refused(old: bytes, reference: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "message", "line"),
+    [
+        (b"b: &x {y: 1}\nz:\n  <<: *x\n", "a merge key (`<<`), which rollout does not follow: write the values that it merges in its place (line 3, column 3)", 3),
+        (b"b: 1\n&x z: 1\n", "a key with an anchor (line 2, column 1)", 2),
+        (b"b: 1\n? [a]\n: 1\n", "a key that is not plain text (line 2, column 3)", 2),
+        (b"b: !mine 1\n", "the tag !mine (line 1, column 4)", 1),
+        (b"z: 1\nb: !x [1]\n", "the tag !x (line 2, column 4)", 2),
+        (b"# one\n%YAML 1.1\n---\na: 1\n", "the file contains a YAML directive (line 2)", 2),
+    ],
+)  # fmt: skip
+def test_a_refusal_has_its_place(old: bytes, message: str, line: int) -> None:
+    with pytest.raises(SpliceError) as caught:
+        spliced(old, "a: 5\n")
+    assert (str(caught.value), caught.value.line) == (message, line)
+
+
+@pytest.mark.parametrize(
     "word",
     [
         "y", "NO", "~", "null", "12", "-1_000", "0x1F", "0b11", "017", "0o17", "1.5", ".5e3", "5m", "10%", "1.2.3.4", "yES", "0", "0x_",
