@@ -41,7 +41,7 @@ class Kind(StrEnum):
     QUEUED = auto()  # pod, container, image: the kubelet wants an image; described: "yes" in a `describe` of the pod
     UNQUEUED = auto()  # image: the kubelet begins the pull, after its own queue
     PULLED = auto()  # pod, container, image, took, waited, size (the last three "" if not printed)
-    PULL_FAILED = auto()  # pod, container, image, error; sandbox: "yes" if it is the image of the pod's sandbox; inspected: "yes" if the runtime could not tell of it
+    PULL_FAILED = auto()  # pod, container, image, error; sandbox: "yes" if it is the image of the pod's sandbox; inspected: "yes" if the runtime could not tell of it; client: "yes" if any client of the runtime may have written the line
     UNCREDENTIALED = (
         auto()
     )  # image (without its tag), plugin, error: a program that should give the kubelet credentials failed

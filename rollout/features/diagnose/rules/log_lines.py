@@ -19,7 +19,7 @@ from itertools import pairwise
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.features.diagnose.rules.facts import LONGEST_TEXT, Fact, Kind, SourceLine
-from rollout.features.diagnose.rules.messages import QPS, found_in
+from rollout.features.diagnose.rules.messages import OF_ANY_CLIENT, QPS, found_in
 from rollout.features.diagnose.rules.moments import moment
 from rollout.features.diagnose.rules.programs import PROGRAM_FIELDS, has_own_words, is_kubelet, may_show
 from rollout.features.diagnose.rules.sieve import CUT, JOURNAL, OF_K0S, QUOTED, Kept, UnreadLines, label_of, text_of
@@ -262,6 +262,8 @@ class LogReader:
                 fields = _origin(head, message, found.fields.get("error", "")) | fields
             elif found.kind is Kind.START and (head.kubelet or message == "Kubelet version"):
                 fields |= {"own": "yes", "pid": head.pid}
+            elif found.kind is Kind.PULL_FAILED and message == OF_ANY_CLIENT and not head.kubelet:
+                fields |= {"client": "yes"}
             yield Fact(found.kind, head.at, sys.intern(node), self.file, where, fields)
         if head.fatal and head.kubelet is not False:
             error = printable(message, 300)

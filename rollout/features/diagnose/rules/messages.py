@@ -44,6 +44,10 @@ QPS = "pull QPS exceeded"
 """The kubelet's error of a pull over registryPullQPS."""
 
 
+OF_ANY_CLIENT = "PullImage from image service failed"
+"""The client of the runtime reports a failed pull: it is the kubelet's, and also that of ``crictl``."""
+
+
 def over_qps(error: str) -> bool:
     """Whether it is that error itself: a registry's answer may contain the same words behind others."""
     return error.lstrip('\\" ').startswith(QPS)
@@ -127,7 +131,7 @@ _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
     "Eviction manager: must evict pod(s) to reclaim": (Kind.EVICTS, ()),
     "Pulling image without credentials": (Kind.UNQUEUED, (("image", "image"),)),
     "Failed to pull image": (Kind.PULL_FAILED, (("image", "image"), ("err", "error"))),
-    "PullImage from image service failed": (Kind.PULL_FAILED, (("image", "image"), ("err", "error"))),
+    OF_ANY_CLIENT: (Kind.PULL_FAILED, (("image", "image"), ("err", "error"))),
     "Kubelet version": (Kind.START, (("kubeletVersion", "version"),)),
     "Attempting to register node": (Kind.NODE, (("node", "node"),)),
     "Successfully registered node": (Kind.NODE, (("node", "node"),)),

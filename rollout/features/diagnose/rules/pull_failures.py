@@ -359,6 +359,9 @@ def back_off_findings(facts: Facts, pulls: Sequence[Pull]) -> Iterator[Finding]:
             judged = _of_own_limit(limit.own_limit, limit.cuts, programs.version(last.node, limit.cuts.by), measured)
         else:
             judged = _judged(read, failed)
+        if judged.sure is Confidence.CERTAIN and not failed.delays and all(each["client"] for each in failed.errors):
+            told = f"{judged.cause} The line may be of a pull by hand: `crictl` writes it too, and no kubelet's line tells of this pull."
+            judged = _Judged(told, Confidence.LIKELY, "the name of the program that wrote this line")
         plugin = _plugin_of(failed, facts) if read.cause in _OF_CREDENTIALS else None
         if plugin is not None:
             told = f"{judged.cause} Before it the kubelet's credential plugin {plugin['plugin']} failed for this image: {printable(plugin['error'], 240)}."

@@ -162,3 +162,15 @@ def test_a_line_of_systemd_that_another_program_prints_is_not_systemds(program: 
     assert bool(found(lines(refused))) is shows
     ended = "kubelet.service: Main process exited, code=exited, status=1/FAILURE"
     assert bool(found(lines(*(journal(ended, at * 10, program) for at in range(3))))) is shows
+
+
+def test_a_pull_that_any_client_of_the_runtime_reports_may_be_one_by_hand() -> None:
+    """``crictl pull`` prints this line of the kubelet's client, without the name of a program."""
+    error = 'err="reading manifest 1 in x/y: unauthorized: access" image="quay.io/x/y:1"'
+    line = klog(0, f'"PullImage from image service failed" {error}', "E", "remote_image.go:238")
+    alone = found(lines(line))["image-pull-backoff"]
+    assert alone.confidence is Confidence.LIKELY
+    assert "`crictl` writes it too" in alone.cause
+    assert found(lines(journal(line, 0)))["image-pull-backoff"].confidence is Confidence.CERTAIN
+    both = lines(line, klog(0, f'"Failed to pull image" {error}', "E", "kuberuntime_image.go:55"))
+    assert found(both)["image-pull-backoff"].confidence is Confidence.CERTAIN
