@@ -94,11 +94,22 @@ def mistake(name: str, kind: str, value: Value) -> str:
     """What is wrong with ``value`` for a field of this kind, or ``""``."""
     wanted, fits = _KINDS[kind]
     if not fits(value):
-        return f"{name} takes {wanted}, not {shown(value)}"
+        return f"{name} takes {wanted}, not {_misfit(value, fits)}"
     span = SPANS.get(name)
     if span is not None and isinstance(value, int) and not span.least <= value <= span.most:
         return f"{name} {value} must be between {span.least} and {span.most}"
     return ""
+
+
+def _misfit(value: Value, fits: Callable[[Value], bool]) -> str:
+    """The entry that does not fit, of a map or a list of which others do; else the value."""
+    if isinstance(value, dict) and fits({}):
+        key, entry = next((key, entry) for key, entry in value.items() if not fits({key: entry}))
+        return f"{shown(entry)} for {shown(key)}"
+    if isinstance(value, list) and fits([]):
+        at, entry = next((at, entry) for at, entry in enumerate(value, 1) if not fits([entry]))
+        return f"{shown(entry)} as entry {at}"
+    return shown(value)
 
 
 def flag_mistake(name: str, kind: str, value: Value) -> str:
