@@ -8,6 +8,7 @@ from rollout.kubelet.configuration import feature_gates, hints, label_names
 from rollout.kubelet.configuration.feature_gates import GateMistake
 from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
 from rollout.kubelet.configuration.flags import FlagError, Flags, field_path, parse, parse_again
+from rollout.kubelet.configuration.go_values import quoted
 from rollout.kubelet.configuration.outcome import Sources
 from rollout.kubelet.configuration.validation.checked import Complaint
 
@@ -102,6 +103,9 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
     message = mistake(flags.values.get("--node-labels") or {}, findings.minor)
     if message:
         raise findings.stop("bad-label", wrapped(findings, doing, message))
+    message = _no_runtime(flags, findings.minor)
+    if message:
+        raise findings.stop("cannot-run", wrapped(findings, doing, message))
     name = flags.text("--hostname-override").strip().lower()
     if (
         name
@@ -111,6 +115,24 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
         text = f"the API server refuses a Node with the name `{name}`: the kubelet starts, and is never registered"
         findings.doubt("bad-node-name", text, "")
     return flags
+
+
+_REMOTE_ONLY = range(24, 27)
+_ENDPOINT_ASKED_IN = 26
+
+
+def _no_runtime(flags: Flags, minor: int) -> str:
+    """``ValidateKubeletFlags`` (``cmd/kubelet/app/options/options.go``) of 1.24 to 1.26; the endpoint is a field later.
+
+    Without any ``--container-runtime-endpoint`` 1.26 is refused too, but a caller may not know all flags: see ``notes``.
+    """
+    runtime = str(flags.values.get("--container-runtime", "remote"))
+    if minor in _REMOTE_ONLY and runtime != "remote":
+        return f'unsupported CRI runtime: {quoted(runtime)}, only "remote" is currently supported'
+    if minor == _ENDPOINT_ASKED_IN and flags.values.get("--container-runtime-endpoint") == "":
+        message = "the container runtime endpoint address was not specified or empty, use"
+        return f"{message} --container-runtime-endpoint to set"
+    return ""
 
 
 def _seccomp_off(gates: Mapping[str, bool], minor: int) -> bool:

@@ -119,10 +119,17 @@ def cpu_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
         yield Complaint(field, message)
 
 
+_BEST_EFFORT_SINCE = 32
+"""From here on Windows has this policy (``NewManager`` in ``pkg/kubelet/cm/memorymanager/memory_manager.go``)."""
+
+
 def memory_policy(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     """``Static`` requires ``reservedMemory`` to equal the node's total reservation for each kind of memory."""
     field, policy = "memoryManagerPolicy", checked.text("memoryManagerPolicy")
     if checked.minor < 21 or checked.gate_off("MemoryManager") or policy in {"", "None"}:
+        return
+    if policy == "BestEffort" and checked.minor >= _BEST_EFFORT_SINCE:
+        yield Complaint(field, f'policy "{policy}" is not available for platform "linux"')
         return
     if policy != "Static":
         yield Complaint(field, f'unknown policy: "{policy}"')

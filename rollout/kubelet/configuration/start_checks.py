@@ -307,10 +307,8 @@ def _answer_in_time(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 def _runtime(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     runtime = flags.values.get("--container-runtime", "remote")
-    only_remote = checked.minor >= _REMOTE_ONLY_SINCE
-    if runtime != "remote" and (only_remote or runtime != "docker"):
-        rest = ', only "remote" is currently supported' if only_remote else ""
-        yield Complaint("", f"unsupported CRI runtime: {quoted(runtime)}{rest}")
+    if runtime not in {"remote", "docker"}:  # from 1.24 on the flag itself is refused
+        yield Complaint("", f"unsupported CRI runtime: {quoted(runtime)}")
     if _remote(checked, flags) and flags.values.get("--container-runtime-endpoint") == "":
         message = "get remote runtime typed version failed: rpc error: code = Unavailable"
         yield Complaint("containerRuntimeEndpoint", message)

@@ -79,6 +79,8 @@ CASES = {
         STATIC_MEMORY + "reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]\n", "", (), (22, 30, 36)
     ),
     "a memory policy may be unknown": Case("memoryManagerPolicy: static\n", 'unknown policy: "static"', (22, 36), (21,)),
+    "a memory policy of Windows": Case("memoryManagerPolicy: BestEffort\n", 'policy "BestEffort" is not available for platform "linux"', (32, 36), (21,)),
+    "and of no system before": Case("memoryManagerPolicy: BestEffort\n", 'unknown policy: "BestEffort"', (22, 31), ()),
     "slashes in sysctls": Case("allowedUnsafeSysctls: [net/ipv4/x]\n", "are not known to be namespaced", (20, 22), (23, 30)),
     "a name of IPC that no kernel has": Case("allowedUnsafeSysctls: [kernel.shmall2]\n", 'the sysctls "kernel.shmall2" are not known to be namespaced', (29, 36), (20, 28)),
     "names of IPC": Case("allowedUnsafeSysctls: [kernel.shm*, kernel.msg*, kernel.sem, kernel.shm_rmid_forced]\n", "", (), (20, 28, 29, 36)),
@@ -116,6 +118,14 @@ CASES = {
     "another protocol": Case("", 'protocol "http" not supported', (20, 36), (), ("--container-runtime-endpoint=http://localhost:1",)),
     "a socket without its scheme": Case("", "", (), (20, 36), ("--container-runtime-endpoint=/run/a.sock",)),
     "a runtime that is removed": Case("", 'unsupported CRI runtime: "docker"', (24, 26), (20, 23), ("--container-runtime=docker",)),
+    "it is refused before any file is read": Case(
+        "maxPods: -1\n", 'failed to validate kubelet flags: unsupported CRI runtime: "docker", only "remote" is currently supported',
+        (24, 26), (), ("--container-runtime=docker",),
+    ),
+    "an empty endpoint is refused with the flags": Case(
+        "", "failed to validate kubelet flags: the container runtime endpoint address was not specified or empty, use --container-runtime-endpoint to set",
+        (26,), (), ("--container-runtime-endpoint=",),
+    ),
     "no runtime": Case("", 'unsupported CRI runtime: ""', (20, 26), (), ("--container-runtime=",)),
     "a flag whose gate is off": Case("featureGates: {SeccompDefault: true}\n", "in order to use the --seccomp-default flag", (22, 24), (25, 28), ("--seccomp-default",)),
     "a flag whose gate is on": Case("", "", (), (22, 24), ("--seccomp-default", "--feature-gates=SeccompDefault=true")),
