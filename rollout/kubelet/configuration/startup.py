@@ -7,6 +7,7 @@ of the start. The first step that fails ends the start, with all messages of tha
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any
 
 from rollout.kubelet import fields
@@ -24,7 +25,7 @@ from rollout.kubelet.configuration.decoding import Mistake, Object, shown
 from rollout.kubelet.configuration.defaulting import defaults, fill_file, is_set, without_file
 from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
 from rollout.kubelet.configuration.flags import Flags, field_path, reset_by_flags, with_flags
-from rollout.kubelet.configuration.go_values import cpus
+from rollout.kubelet.configuration.go_values import cpus, quoted
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Layer, Origin, Sources
 from rollout.kubelet.configuration.validation import allocatable, logging, policies, ranges
 from rollout.kubelet.configuration.validation.checked import Check, Checked, Complaint
@@ -109,8 +110,9 @@ def with_drop_ins(base: Object, sources: Sources, flags: Flags, findings: Findin
     if minor < drop_ins.SINCE:
         message = wrapped(findings, "failed to parse kubelet flag", "unknown flag: --config-dir")
         raise findings.stop("unknown-flag", message)
+    folder = flags.text("--config-dir") or (posixpath.dirname(files[0].path) if files else "--config-dir")
+    walking = f"failed to merge kubelet configs: failed to walk through kubelet dropin directory {quoted(folder)}:"
     if minor <= drop_ins.ENVIRONMENT_UNTIL and drop_ins.ENVIRONMENT not in sources.environment:
-        folder = files[0].path.rpartition("/")[0] if files else "--config-dir"
         message = (
             f"flag {folder} specified but environment variable {drop_ins.ENVIRONMENT} not set, cannot start kubelet"
         )
@@ -119,9 +121,8 @@ def with_drop_ins(base: Object, sources: Sources, flags: Flags, findings: Findin
         # 1.28: the defaults that fill a drop-in win, just like its written values.
         for file in files:
             loading = f"failed to load Kubelet config file {file.path}, error"
-            written = _loaded(
-                file, f"failed to load kubelet dropin file, path: {file.path}, error: {loading}", findings
-            )
+            ahead = f"{walking} failed to load kubelet dropin file, path: {file.path}, error: {loading}"
+            written = _loaded(file, ahead, findings)
             drop_in = _defaulted(written, file, Layer.DROP_IN, flags, findings)
             merged = drop_ins.merge_whole(base, drop_in, schema.ROOT, findings.minor)
             for name in merged:
@@ -129,7 +130,7 @@ def with_drop_ins(base: Object, sources: Sources, flags: Flags, findings: Findin
                     findings.origins.pop(name, None)
             base = merged
         return base
-    patches = [_patch(file, findings) for file in files]
+    patches = [_patch(file, walking, findings) for file in files]
     patched = drop_ins.apply_patches(base, patches, findings.minor, flags.gates)
     for mistake in patched.mistakes:
         author = _who_wrote(mistake.path[0], files, patches)
@@ -158,14 +159,14 @@ def with_drop_ins(base: Object, sources: Sources, flags: Flags, findings: Findin
     return patched.configuration
 
 
-def _patch(file: File, findings: Findings) -> Object:
+def _patch(file: File, walking: str, findings: Findings) -> Object:
+    """``loadDropinConfigFileIntoJSON`` (``cmd/kubelet/app/server.go``, 1.29 to 1.36) names no step of decoding."""
     try:
         patch = drop_ins.patch_of(file, findings.minor)
     except LoadError as error:
         comma = ", " if error.text.startswith("unknown apiVersion") else ", error: "
-        message = (
-            f"failed to merge kubelet configs: failed to load kubelet dropin file, path: {file.path}{comma}{error.text}"
-        )
+        text = error.text.removeprefix("failed to decode: ")
+        message = f"{walking} failed to load kubelet dropin file, path: {file.path}{comma}{text}"
         raise findings.unreadable(file, error, message) from None
     findings.second_document(file, document(file).rest)
     return patch
@@ -192,8 +193,9 @@ def _own_certificate(configuration: Object, flags: Flags) -> Object:
     given = configuration.get("tlsCertFile") or configuration.get("tlsPrivateKeyFile")
     if given or configuration.get("serverTLSBootstrap") is True:
         return configuration
-    folder = flags.text("--cert-dir") or _CERTIFICATES
-    own = {"tlsCertFile": f"{folder}/kubelet.crt", "tlsPrivateKeyFile": f"{folder}/kubelet.key"}
+    folder = str(flags.values.get("--cert-dir", _CERTIFICATES))
+    certificate, key = (posixpath.normpath(posixpath.join(folder, name)) for name in ("kubelet.crt", "kubelet.key"))
+    own = {"tlsCertFile": certificate, "tlsPrivateKeyFile": key}
     return {**configuration, **own}
 
 

@@ -96,7 +96,8 @@ def test_an_empty_drop_in_and_one_without_kind_are_fatal(version: str) -> None:
     for content in ("", "maxPods: 5\n"):
         found = started(version, HEAD, drop_ins=(content,), bare=True)
         assert not found.starts
-        assert f"failed to load kubelet dropin file, path: {DROP_INS}/10.conf" in said(found)[0]
+        walking = f'failed to merge kubelet configs: failed to walk through kubelet dropin directory "{DROP_INS}": '
+        assert said(found)[0].startswith(f"{walking}failed to load kubelet dropin file, path: {DROP_INS}/10.conf, ")
 
 
 def test_a_key_written_twice_is_fatal_from_1_29_on() -> None:
@@ -152,3 +153,9 @@ def test_a_wrong_type_is_found_in_its_drop_in() -> None:
 def test_drop_ins_without_a_file_override_the_legacy_defaults() -> None:
     found = started("1.36.3", None, drop_ins=("maxPods: 5\n",))
     assert (found.effective["maxPods"], found.effective["readOnlyPort"]) == (5, 10255)
+
+
+@pytest.mark.parametrize("version", ["1.29.1", "1.31.1", "1.36.1"])
+def test_an_error_of_yaml_in_a_drop_in_has_no_step_of_decoding(version: str) -> None:
+    found = started(version, "", drop_ins=("maxPods: [\n",))
+    assert f"path: {DROP_INS}/10.conf, error: yaml: " in said(found)[0]

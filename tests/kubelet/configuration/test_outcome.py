@@ -53,6 +53,8 @@ def test_some_defaults_depend_on_a_gate(version: str, gates: str, policy: str | 
 def test_the_self_made_certificate_is_shown() -> None:
     assert started("1.20.2", "").effective["tlsCertFile"] == "/var/lib/kubelet/pki/kubelet.crt"
     assert started("1.20.2", "", "--cert-dir=/pki").effective["tlsPrivateKeyFile"] == "/pki/kubelet.key"
+    assert started("1.36.1", "", "--cert-dir=").effective["tlsPrivateKeyFile"] == "kubelet.key"
+    assert started("1.36.1", "", "--cert-dir=/pki//a/").effective["tlsPrivateKeyFile"] == "/pki/a/kubelet.key"
     assert "tlsCertFile" not in started("1.20.2", "serverTLSBootstrap: true\n").effective
 
 
