@@ -11,6 +11,7 @@ from rollout.core.text.terminal import counted
 from rollout.features.diagnose.rules.clocks import aligned, named
 from rollout.features.diagnose.rules.endings import ending_findings
 from rollout.features.diagnose.rules.facts import Facts, Kind
+from rollout.features.diagnose.rules.failed_hooks import hook_findings
 from rollout.features.diagnose.rules.finding import Confidence, Finding, ProposalTarget, merged
 from rollout.features.diagnose.rules.hanging_pulls import hanging_findings
 from rollout.features.diagnose.rules.known_defects import with_defects
@@ -24,6 +25,7 @@ from rollout.features.diagnose.rules.pull_failures import (
 from rollout.features.diagnose.rules.pull_queue import queue_findings
 from rollout.features.diagnose.rules.pulls import pulls_of, with_images
 from rollout.features.diagnose.rules.reading import FileReading
+from rollout.features.diagnose.rules.registrations import registration_findings
 from rollout.features.diagnose.rules.repeated import repeated_findings
 from rollout.features.diagnose.rules.slow_pulls import slow_findings
 from rollout.features.diagnose.rules.staying_pods import staying_findings
@@ -42,10 +44,12 @@ IDS = (
     "kubelet-crash-loop",
     "negative-grace-period",
     "network-not-ready",
+    "node-not-registered",
     "not-in-force",
     "pleg-unhealthy",
     "pod-rejected-at-readmission",
     "pod-stays-terminating",
+    "prestop-failed",
     "prestop-twice",
     "pull-progress-deadline",
     "pull-qps-exceeded",
@@ -142,7 +146,9 @@ def _findings(here: Facts, target: ProposalTarget) -> tuple[Finding, ...]:
         *slow_findings(here, target),
         *back_off_findings(here, pulls),
         *ending_findings(here, target),
+        *hook_findings(here),
         *start_findings(here, target),
+        *registration_findings(here),
         *repeated_findings(here),
         *config_findings(here),
         *staying_findings(here, target),

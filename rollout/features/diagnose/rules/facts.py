@@ -29,6 +29,9 @@ class Kind(StrEnum):
     """What a fact is about. The comment names its fields."""
 
     NODE = auto()  # node: the file's own node
+    NOT_REGISTERED = (
+        auto()
+    )  # error: the kubelet could not register its node; by: "agent", if that of k3s or RKE2 waits for its server
     FLAG = auto()  # flag, value: a flag as a kubelet prints it at its start
     START = auto()  # version: a kubelet process started ("" if not printed)
     FATAL = auto()  # error: why a kubelet process ended; server: the same, if k3s or RKE2 ended before its kubelet
@@ -63,7 +66,8 @@ class Kind(StrEnum):
     DELETED = auto()  # pod: the kubelet received the deletion
     REMOVED = auto()  # pod: the pod left the API
     HOOK = auto()  # pod, container, id: a preStop hook starts
-    HOOK_DONE = auto()  # pod, container, id
+    HOOK_DONE = auto()  # pod, container, id; late: the grace period, in seconds, which the hook outlived
+    HOOK_FAILED = auto()  # pod, container, id, error ("" if not printed): a preStop hook failed
     EXEC_FAILED = auto()  # id, error: the runtime did not run a command in a container, such as that of a hook
     KILL = auto()  # pod, container, id, scheme (of the id, as ``docker``), grace, override ("yes" or "")
     EVICTS = auto()  # pod ("" if not printed): the kubelet decides to evict pods

@@ -72,6 +72,8 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.DIED, "SyncLoop (PLEG): ", rf'{_POD}, event: .*Type:"ContainerDied", Data:"(?P<id>[0-9a-f]+)"'),
     (Kind.HOOK, "Running preStop hook for container ", _ID),
     (Kind.HOOK_DONE, "preStop hook for container ", rf"{_ID} completed"),
+    (Kind.HOOK_DONE, "preStop hook for container ", rf"{_ID} did not complete in (?P<late>\d{{1,9}}) seconds"),
+    (Kind.HOOK_FAILED, "preStop hook for container ", r'"(?P<container>[\w.-]{1,253})" failed: (?P<error>.*)'),
     (Kind.KILL, "Killing container ", rf"{_ID}(?P<override>, but using) (?:a )?(?P<grace>-?\d+) second grace period override"),
     (Kind.KILL, "Killing container ", rf"{_ID} with (?:a )?(?P<grace>-?\d+) second grace period"),
     (Kind.KILLED, "Container ", rf"{_ID} exited normally"),
@@ -124,7 +126,8 @@ _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
     "Pod fully terminated and removed from etcd": (Kind.REMOVED, (("pod", "pod"),)),
     "Running preStop hook": (Kind.HOOK, ()),
     "PreStop hook completed": (Kind.HOOK_DONE, ()),
-    "PreStop hook not completed in grace period": (Kind.HOOK_DONE, ()),
+    "PreStop hook not completed in grace period": (Kind.HOOK_DONE, (("gracePeriod", "late"),)),
+    "PreStop hook failed": (Kind.HOOK_FAILED, (("err", "error"),)),
     "Killing container with a grace period override": (Kind.KILL, (("gracePeriod", "grace"), ("=yes", "override"))),
     "Killing container with a grace period": (Kind.KILL, (("gracePeriod", "grace"),)),
     "Container exited normally": (Kind.KILLED, ()),
@@ -145,7 +148,7 @@ _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
     },
 }
 _CONTAINER = (("pod", "pod"), ("containerName", "container"), ("containerID", "id"))
-_OF_CONTAINERS = frozenset({Kind.HOOK, Kind.HOOK_DONE, Kind.KILL, Kind.KILLED})
+_OF_CONTAINERS = frozenset({Kind.HOOK, Kind.HOOK_DONE, Kind.HOOK_FAILED, Kind.KILL, Kind.KILLED})
 
 _PLEG = re.compile(r"pleg was last seen active (?P<elapsed>\S+) ago; threshold is (?P<threshold>[\w.]*\w)")
 NEVER = "2562047h47m16.85"
@@ -418,6 +421,28 @@ def _ended_by(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.FATAL, {"error": f"{message}: {keys.get('err', '')}"})
 
 
+_UNABLE, _WAITS, _REJECTED = (
+    "Unable to register node ",
+    "Waiting to retrieve agent configuration; server is not ready: ",
+    "Node password rejected, duplicate hostname",
+)
+_UNREGISTERED = re.compile(
+    r'Unable to register node "(?P<node>[\w.-]{1,253})" with API server: (?P<error>.*)', re.DOTALL
+)
+
+
+def _not_registered(message: str, keys: Fields) -> Iterator[BareFact]:
+    """A try to register the node that failed; the agent of k3s and RKE2 asks its server before its kubelet begins."""
+    if message.startswith(_UNABLE):
+        old = _UNREGISTERED.fullmatch(message)
+        error, node = (old["error"], old["node"]) if old else (keys.get("err", ""), keys.get("node", ""))
+    else:
+        error, node = message.removeprefix(_WAITS), ""
+    if error:
+        by = "kubelet" if message.startswith(_UNABLE) else "agent"
+        yield BareFact(Kind.NOT_REGISTERED, {"error": error[:2000], "by": by, **({"node": node} if node else {})})
+
+
 def _operation(message: str, _keys: Fields) -> Iterator[BareFact]:
     yield from (_trouble(trouble) for trouble in troubles_in(message))
 
@@ -594,6 +619,7 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("Unhandled Error", _unhandled),
     ("Failed getting credential from external registry", _uncredentialed),
     ("Container runtime network not ready", _no_network),
+    *((begins, _not_registered) for begins in (_UNABLE, _WAITS, _REJECTED)),
     *(
         (begins, _bootstrap)
         for begins in ("part of the existing bootstrap ", "Part of the existing bootstrap ", "unable to ", "Unable to ")
@@ -648,7 +674,7 @@ _EVENT_WORDS = (
     "KillContainerError", "KillPodSandboxError", "reserve container name", "reserve sandbox name", "error reserving ", "low on resource",
     "ack-off pulling image ", "ulling image ", "uccessfully pulled image ", "ailed to pull image ", "ailed to inspect image ", "definition changed", "spec hash changed",
     "Error: secret", "Error: configmap", "Error: couldn't find key", "runAsNonRoot", "breaks non-root policy", "Error: failed to sync",
-    "Created container", "tarted container", "ontainer started", "Error: object", "Error: services", "subPath", "Error: cannot find volume", "containerd task", "containerd container", "ailed to start container", "ontainer create failed", "Error: context deadline", "Error: checking sig", "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
+    "Created container", "tarted container", "ontainer started", "Error: object", "Error: services", "subPath", "Error: cannot find volume", "containerd task", "containerd container", "ailed to start container", "ontainer create failed", "Error: context deadline", "Error: checking sig", "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet", "PreStopHook failed", "lifecycle hook (",
 )  # fmt: skip
 _STATE_WORDS = (
     "pleg was last seen active",

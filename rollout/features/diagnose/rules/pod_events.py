@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rollout.features.diagnose.rules.container_errors import SANDBOX, of_event, unconfigured
 from rollout.features.diagnose.rules.facts import BareFact, Kind
+from rollout.features.diagnose.rules.failed_hooks import failed_hook
 from rollout.features.diagnose.rules.troubles import runtime_call, troubles_in
 
 _PULLED = re.compile(
@@ -58,6 +59,9 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
         return
     if reason == "InspectFailed" and (lacking := inspected(message)):
         yield BareFact(lacking.kind, {**about, **lacking.fields})
+        return
+    if reason == "FailedPreStopHook":
+        yield BareFact(Kind.HOOK_FAILED, about | failed_hook(message))
         return
     if reason == "FailedCreatePodSandBox":
         yield from no_sandbox(pod, message, "event")
@@ -161,7 +165,9 @@ _STATUS_UNKNOWN = "error determining status: "
 _COLLECTIONS = frozenset({"ContainerGCFailed", "ImageGCFailed"})
 """Events of a node in which a call of the runtime failed."""
 _OF_TROUBLE = frozenset({"Failed", "FailedKillPod", "FailedSync", "FailedCreatePodSandBox"})
-_REASONS = frozenset({"Starting", *_OF_TROUBLE, *_COLLECTIONS, *_SIMPLE, *(reason for reason, _, _ in _EVENTS)})
+_REASONS = frozenset(
+    {"Starting", "FailedPreStopHook", *_OF_TROUBLE, *_COLLECTIONS, *_SIMPLE, *(reason for reason, _, _ in _EVENTS)}
+)
 
 
 def is_rejection(reason: str) -> bool:

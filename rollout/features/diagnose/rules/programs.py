@@ -28,6 +28,8 @@ OF_KUBELETS = frozenset(
         Kind.REMOVED,
         Kind.HOOK,
         Kind.HOOK_DONE,
+        Kind.HOOK_FAILED,
+        Kind.NOT_REGISTERED,
         Kind.EXEC_FAILED,
         Kind.KILL,
         Kind.KILLED,

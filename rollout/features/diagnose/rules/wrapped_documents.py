@@ -123,7 +123,7 @@ def _exported(pieces: Iterable[bytes], _note: Note) -> Iterator[Wrapped]:
 def _entries(stream: _Bytes) -> Iterator[Record]:
     entry: dict[str, Any] = {}
     while line := stream.line():
-        name, equals, value = line.rstrip(b"\n").partition(b"=")
+        name, equals, value = line.removesuffix(b"\n").removesuffix(b"\r").partition(b"=")
         if equals:
             _put(entry, name, value)
         elif name:

@@ -72,6 +72,7 @@ def terminating(later: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
 
 
+UNREGISTERED = f'"Unable to register node with API server" err="Unauthorized" node="{NODE}"'
 RESTARTED = (
     klog(0, '"SyncLoop DELETE" source="api" pods=["shop/api-0"]'),
     klog(0, f'"Killing container with a grace period" {POD} gracePeriod=600'),
@@ -163,6 +164,14 @@ LOGS: dict[str, tuple[str, str]] = {
     "pod-rejected-at-readmission": (
         event_list([STARTED, event(8, "OutOfpods", OUT)]),
         event_list([STARTED, event(9000, "OutOfpods", OUT)]),
+    ),
+    "prestop-failed": (
+        event_list([event(0, "FailedPreStopHook", "PreStopHook failed")]),
+        event_list([event(0, "FailedPostStartHook", "PostStartHook failed")]),
+    ),
+    "node-not-registered": (
+        lines(*(klog(at, UNREGISTERED, "E") for at in (0, 60, 130))),
+        lines(*(klog(at, UNREGISTERED, "E") for at in (0, 60, 110))),
     ),
     "prestop-twice": (
         ending((0, "delete"), (0, "hook"), (3, "hook done"), (5, "hook"), (8, "hook done"), (8, "kill 2"), (9, "gone")),
