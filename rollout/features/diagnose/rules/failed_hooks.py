@@ -69,5 +69,5 @@ def _failed(lines: list[Fact], whose: str) -> str:
 def _late(lines: list[Fact], whose: str) -> str:
     return (
         f"the preStop hook of {whose} did not end within the grace period of {lines[-1]['late']} s. "
-        "The kubelet no longer waited for it, and next to no time was left between SIGTERM and SIGKILL."
+        "The kubelet no longer waited for it and went on with SIGTERM; most kubelets leave 2 s until SIGKILL then."
     )
