@@ -24,7 +24,7 @@ _HAD_ENDED = re.compile(
 
 
 def failed_hook(message: str) -> dict[str, str]:
-    """Of the event ``FailedPreStopHook``: the error, and whose hook it was. From 1.23 on it has none, for the sake of secrets."""
+    """Of the event ``FailedPreStopHook``: the error, the pod and the container of the hook. From 1.23 on it has none, for the sake of secrets."""
     match = _HOOK.fullmatch(message[:LONGEST])
     if match is None:
         return {}
@@ -46,8 +46,8 @@ def hook_findings(facts: Facts) -> Iterator[Finding]:
             late[key].append(fact)
     for key, lines in (failed | late).items():
         _, _, pod, container = key
-        whose = (f"container {container}" if container else "a container") + (f" of pod {pod}" if pod else "")
-        cause, fetch = (_late(lines, whose), _LATE_NEXT) if key in late else (_failed(lines, whose), _FAILED_NEXT)
+        held = (f"container {container}" if container else "a container") + (f" of pod {pod}" if pod else "")
+        cause, fetch = (_late(lines, held), _LATE_NEXT) if key in late else (_failed(lines, held), _FAILED_NEXT)
         yield Finding(ID, Confidence.CERTAIN, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=fetch)
 
 
@@ -55,19 +55,19 @@ _FAILED_NEXT = "the hook's command or address by hand in a running container of 
 _LATE_NEXT = "terminationGracePeriodSeconds of the pod, which has to exceed the hook and the end of its container together: rollout diagnose pod FILE"
 
 
-def _failed(lines: list[Fact], whose: str) -> str:
+def _failed(lines: list[Fact], held: str) -> str:
     error = next((line["error"].strip(": ") for line in reversed(lines) if line["error"]), "")
     told = f": {printable(error, 240)}" if error else ""
     times = max(len(lines), *(line.times for line in lines))
     return (
-        f"the kubelet reports that the preStop hook of {whose} failed{told}. It goes on with SIGTERM and does not wait for the rest of the hook. "
+        f"the kubelet reports that the preStop hook of {held} failed{told}. It goes on with SIGTERM and does not wait for the rest of the hook. "
         f"A hook that outlives the grace period, or that ends the container's main process, ends with the container and is reported in the same way. "
         f"Reported {counted(times, 'time')}."
     )
 
 
-def _late(lines: list[Fact], whose: str) -> str:
+def _late(lines: list[Fact], held: str) -> str:
     return (
-        f"the preStop hook of {whose} did not end within the grace period of {lines[-1]['late']} s. "
+        f"the preStop hook of {held} did not end within the grace period of {lines[-1]['late']} s. "
         "The kubelet no longer waited for it and went on with SIGTERM; most kubelets leave 2 s until SIGKILL then."
     )
