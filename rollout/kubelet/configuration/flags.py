@@ -262,23 +262,23 @@ def reset_by_flags(configuration: Mapping[str, Any], minor: int) -> tuple[dict[s
     changed = []
     for path, until, value in _CONSTANT_DEFAULTS:
         kind = _kind(path, minor)
-        before = _inner(full, path)
-        if kind is not None and minor <= until and before not in {None, value}:
+        before = value_at(full, path)
+        if kind is not None and (until is None or minor <= until) and before not in {None, value}:
             _put(full, path, value)
             changed.append(path)
     return full, tuple(changed)
 
 
-_FOR_EVER = 2**31
-_CONSTANT_DEFAULTS: tuple[tuple[tuple[str, ...], int, Any], ...] = (
+_CONSTANT_DEFAULTS: tuple[tuple[tuple[str, ...], int | None, Any], ...] = (
     (("logging", "flushFrequency"), 24, 5 * 10**9),
-    (("logging", "options", "json", "splitStream"), _FOR_EVER, False),
-    (("logging", "options", "text", "splitStream"), _FOR_EVER, False),
+    (("logging", "options", "json", "splitStream"), None, False),
+    (("logging", "options", "text", "splitStream"), None, False),
 )
-"""The path, the last minor, and the default of its flag."""
+"""The path, the last minor (``None``: the newest one that is known too), and the default of its flag."""
 
 
-def _inner(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+def value_at(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """The value at this path; ``None``: there is none."""
     value: Any = values
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else None

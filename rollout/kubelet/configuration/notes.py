@@ -11,7 +11,7 @@ from rollout.kubelet import fields
 from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.configuration.decoding import dotted
 from rollout.kubelet.configuration.findings import Findings, place
-from rollout.kubelet.configuration.flags import Flags, field_path
+from rollout.kubelet.configuration.flags import Flags, field_path, value_at
 from rollout.kubelet.configuration.outcome import File, Sources
 from rollout.kubelet.configuration.yaml_document import Path
 
@@ -37,19 +37,12 @@ def _over_a_file(
     if path == ("featureGates",):
         gates = before.get("featureGates") or {}
         changed += [(*path, name) for name in sorted(gates) if gates[name] is not after["featureGates"][name]]
-    elif _at(before, path) != _at(after, path):
+    elif value_at(before, path) != value_at(after, path):
         changed.append(path)
     for inner in changed:
         where = place(file, inner)
         if where is not None:
             findings.note("flag-over-file", f"`{given}` wins over `{dotted(inner)}` of this file", where)
-
-
-def _at(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    value: Any = values
-    for part in path:
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def about_lost_fields(lost: Iterable[tuple[str, ...]], flags: Flags, findings: Findings) -> None:

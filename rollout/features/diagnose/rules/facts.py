@@ -28,7 +28,7 @@ LONGEST_TEXT = 300
 class Kind(StrEnum):
     """What a fact is about. The comment names its fields."""
 
-    NODE = auto()  # node: the file's own node
+    NODE = auto()  # node: the file's own node; registered: not "" if the kubelet has registered it
     NOT_REGISTERED = (
         auto()
     )  # error: the kubelet could not register its node; by: "agent", if that of k3s or RKE2 waits for its server

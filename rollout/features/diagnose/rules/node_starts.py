@@ -128,7 +128,7 @@ def _given_up(line: Fact, facts: Facts) -> Finding:
         and (fact.node, fact.clock) == (line.node, line.clock)
         and -1 <= (line.at or 0.0) - (fact.at or 0.0) <= APART
     ]
-    cause = "systemd no longer starts the kubelet: its unit was started too often in a short time. No later line shows a start, and without one by hand it stays down."
+    cause = "systemd no longer starts the kubelet: its unit was started too often in a short time. No later line shows a start, and systemd does not try again by itself."
     if before:
         cause += f" Its last end before that: {printable(before[-1]['error'].strip(': '), 240)}."
     fetch = "the kubelet's own lines before that: journalctl -u kubelet. Then, once its cause is gone: systemctl reset-failed, and start the unit"

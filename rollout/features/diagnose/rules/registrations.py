@@ -14,6 +14,9 @@ from rollout.features.diagnose.rules.repeated import LASTS, OFTEN, apart_by, how
 
 ID = "node-not-registered"
 _REASONS = (
+    (re.compile(r'failed calling webhook \\*"(?P<webhook>[\w.:/-]{1,253})\\*"'),
+     "the API server asks the webhook {webhook} about it, and that call fails"),
+    (re.compile(r'admission webhook \\*"(?P<webhook>[\w.:/-]{1,253})\\*" denied the request'), "the webhook {webhook} denies it"),
     (re.compile(r'node "(?P<whose>[\w.:-]{1,253})" (?:is not allowed to modify|cannot modify) node "(?P<node>[\w.-]{1,253})"'),
      "its credentials are those of node {whose}, and its own name is {node}: `hostnameOverride`, the host's name or the kubeconfig is another node's"),
     (re.compile(r"[Nn]ode password rejected"),
@@ -23,7 +26,7 @@ _REASONS = (
     (re.compile(r"\bforbidden: "), "the API server does not allow it"),
     (re.compile(r"x509: "), "one of the two does not accept the other's certificate"),
     (re.compile(r"connection refused|no route to host|i/o timeout|TLS handshake timeout|no such host|Client\.Timeout exceeded|context deadline exceeded|network is unreachable|: EOF"),
-     "nothing answers at the address that it has for the API server"),
+     "its requests get no answer from the API server"),
 )  # fmt: skip
 
 
@@ -37,10 +40,7 @@ def registration_findings(facts: Facts) -> Iterator[Finding]:
         done = [
             fact
             for fact in facts.of(Kind.NODE)
-            if fact.at is not None
-            and fact.clock == clock
-            and fact.node in ("", node)
-            and "uccessfully" in fact.where.text
+            if fact.at is not None and fact.clock == clock and fact.node in ("", node) and fact["registered"]
         ]
         runs = list(apart_by(lines, [fact.at or 0.0 for fact in done]))
         run = next((each for each in reversed(runs) if len(each) >= OFTEN and _lasts(each) >= LASTS), None)

@@ -19,7 +19,7 @@ RUNTIME, NOT_KILLED, NOT_STOPPED = "runtime-down", "container-not-killed", "sand
 RESERVED, MOUNTED = "container-name-reserved", "volume-not-unmounted"
 NETWORK = "network-not-ready"
 OUTLIVES = "sigkill"
-"""Who reports a container that outlived SIGKILL: a runtime that starts it again under the same id, if it is asked to."""
+"""What reports a container that outlived SIGKILL: a runtime that starts it again under the same id, if it is asked to."""
 
 
 @dataclass(frozen=True, slots=True)
