@@ -204,11 +204,11 @@ class Resolver:
         )
 
     def _files_of_keys(self, settings: Settings, tokens: Mapping[str, str]) -> tuple[Path, ...]:
-        """OpenSSH expands tokens only in names of the user's files."""
+        """OpenSSH expands tokens, variables and ``~`` only in names of the user's files."""
         everyones = settings.get("globalknownhostsfile", GLOBAL_KNOWN)
         return (
             *self._paths(settings, "userknownhostsfile", DEFAULT_KNOWN, tokens),
-            *(self._at_home(name) for name in everyones if name.lower() != "none"),
+            *(Path(name) for name in everyones if name.lower() != "none"),
         )
 
     def _paths(
@@ -273,7 +273,10 @@ def _key_names(host: str, port: int, alias: str) -> tuple[str, ...]:
 
 
 def _at_home(name: str) -> Path:
-    return Path(os.path.expanduser(name))  # noqa: PTH111 - `~` of an unknown user stays as written
+    path = os.path.expanduser(name)  # noqa: PTH111 - `~` of an unknown user stays as written
+    if path.startswith("~"):
+        raise RemoteError("ssh-config-invalid", f"{printable(name, 80)} in ssh_config: there is no such user")
+    return Path(path)
 
 
 def _variables(text: str) -> str:

@@ -247,6 +247,8 @@ class Reader:
                 raise ValueError("has an empty value")
             if "%" in word or "${" in word:
                 raise NotSupportedError(f"Include with a token or a variable is not supported: {word}")
+            if "\\" in word or "[[:" in word:
+                raise NotSupportedError(f"Include with a backslash or a class of characters is not supported: {word}")
             pattern = Path("~/.ssh").expanduser() / os.path.expanduser(word)  # noqa: PTH111 - an unknown user stays as written
             if sum(glob.has_magic(part) for part in pattern.parts) > _MOST_WILD:
                 raise NotSupportedError(f"Include with more than {_MOST_WILD} patterns in one path is not supported")
@@ -344,10 +346,11 @@ def _host_name(settings: Settings, host: str) -> str:
 
 def _address(name: str, family: int) -> str:
     """The canonical form: names in lower case, addresses as the system prints them."""
-    if not (set(name) & set(":%") or not set(name) - set("0123456789.")):
+    is_number = bool(set(name) & set(":%")) or not set(name) - set("0123456789.")
+    if not is_number and not re.fullmatch("[0-9][0-9A-Fa-fXx.]*", name):
         return name.lower()
     try:
         addresses = socket.getaddrinfo(name, None, family, socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         return socket.getnameinfo(addresses[0][4], socket.NI_NUMERICHOST)[0]
     except (OSError, UnicodeError):
-        return name
+        return name if is_number else name.lower()

@@ -43,6 +43,8 @@ def hops(text: str) -> Iterator[Target]:
 Values = tuple[str, ...]
 Reader = Callable[[Values, str], Values]
 
+OF_A_SHELL = frozenset("$`\\';&|<>(){}")
+"""ssh gives its shell the bastions of ``ProxyJump`` without quotes: ``$USER@bastion`` is no user `$USER`."""
 MOST_FILES = 32
 MOST_SECONDS = 2**31 - 1
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -115,6 +117,8 @@ def _jump(_words: Values, rest: str) -> Values:
     text = rest.lstrip(" \t\r\n=").partition("#")[0].rstrip()
     if text.lower() == "none":
         return ("none",)
+    if found := sorted(OF_A_SHELL & set(text)):
+        raise NotSupportedError(f"ProxyJump with {' '.join(found)} is not supported: ssh passes it to a shell")
     try:
         list(hops(text))
     except RemoteError as error:

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-HOSTS = ("rack1-n1", "rack1-n2", "rack2-n1", "Rack1-N1", "n1.example.net", "10.0.0.1", "fd00:0::1", "127.1")
+HOSTS = ("rack1-n1", "rack1-n2", "rack2-n1", "Rack1-N1", "n1.example.net", "10.0.0.1", "fd00:0::1", "127.1", "10.0x1.1")
 PATTERNS = ("rack1-n1", "rack1-*", "rack?-n1", "*-n2", "*.example.net", "10.*", "fd00::1", "*", "RACK1-*", "127.0.0.1")
 USERS = ("root", "ops", "sre")
-NAMES = ("%h", "%h.example.net", "10.0.0.9", "N1.Example.net", "fd00:00::9", "x%%y", "rack2-n1")
+NAMES = ("%h", "%h.example.net", "10.0.0.9", "N1.Example.net", "fd00:00::9", "x%%y", "rack2-n1", "0X7f.1", "012.1")
 TIMES = ("5", "1m30s", "1M", "2h", "none", "0", "90s5", "1w2d3h4m5s")
 BAD_VALUES = (
     "Port many", "Port 0", "Port 70000", "Port 22 23", "Port", "ConnectTimeout 5x", "ConnectTimeout 1.5", "ConnectTimeout m",
@@ -126,7 +126,7 @@ class _Draw:
                 ("HostKeyAlias", self._one(("Alias", "%h", "other"))),
                 ("StrictHostKeyChecking", self._one(("yes", "no", "ask", "accept-new", "off", "True"))),
                 ("UserKnownHostsFile", self._one(("/k1 /k2", '"/k 1" ~/.ssh/k2', "/k/%h-%n-%p-%r-%u-%%-%i", "none", "/${HOME}/k", "/k/%k"))),
-                ("GlobalKnownHostsFile", self._one(("/g1 /g2", "/g/%h", "none"))),
+                ("GlobalKnownHostsFile", self._one(("/g1 /g2", "/g/%h", "~/g", "none"))),
                 ("ProxyJump", self._one(("none", "b", "root@b:2200", "a,root@b:22", "[fd00::5]:22", "ssh://u@b:23", "%h-b", "a,b # way"))),
                 ("ProxyCommand", self._one(("none", "nc %h %p", "= nc 'a b' # no comment"))),
                 ("PubkeyAuthentication", self._one(("yes", "no", "unbound", "host-bound", "true"))),

@@ -74,10 +74,24 @@ def test_paths_and_their_tokens(tmp_path: Path) -> None:
     assert found.identities_only
 
 
+def test_only_names_of_the_users_files_may_begin_with_a_tilde(tmp_path: Path) -> None:
+    """OpenSSH opens `~/k` of everybody's files below the current folder."""
+    found = endpoint(resolver(tmp_path, "UserKnownHostsFile ~/k\nGlobalKnownHostsFile ~/k\n"), "n1")
+    assert found.known_hosts == (Path.home() / "k", Path("~/k"))
+
+
+@pytest.mark.parametrize("keyword", ["IdentityFile", "CertificateFile", "UserKnownHostsFile"])
+def test_a_file_of_a_user_that_does_not_exist_is_refused(tmp_path: Path, keyword: str) -> None:
+    with pytest.raises(RemoteError, match=r"~nobody-at-all/k in ssh_config: there is no such user"):
+        endpoint(resolver(tmp_path, f"{keyword} ~nobody-at-all/k\n"), "n1")
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
         ("HostName h.example\n", ("h.example",)),
+        ("HostName 0X7f.1\n", ("127.0.0.1",)),
+        ("HostName 0xAg\n", ("0xag",)),
         ("HostName h.example\nPort 2222\n", ("[h.example]:2222", "h.example")),
         ("HostName h.example\nPort 2222\nHostKeyAlias Alias\n", ("alias",)),
     ],
@@ -108,6 +122,10 @@ def test_names_in_known_hosts(tmp_path: Path, text: str, names: tuple[str, ...])
         ("CanonicalizePermittedCNAMEs *.a:*.b\n", 1, "CanonicalizePermittedCNAMEs"),
         ("Host a\n IgnoreUnknown x\n", 2, "move it to the top"),
         ("Include ${HOME}/x\n", 1, "a token or a variable"),
+        ("Include a\\\\*\n", 1, "a backslash or a class"),
+        ("Include [[:alpha:]].conf\n", 1, "a backslash or a class"),
+        ("ProxyJump $USER@b\n", 1, r"ProxyJump with \$ is not supported"),
+        ("ProxyJump a,DOMAIN\\user@b\n", 1, r"ProxyJump with \\ is not supported"),
         ('Host "a\n', 1, "Host: a quote is not closed"),
         ("Host a\n  NoValue\n", 2, "NoValue: the line has no value"),
         ("HostNmae n1\n", 1, "HostNmae: is not a keyword"),
