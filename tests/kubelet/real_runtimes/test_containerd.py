@@ -133,6 +133,29 @@ def test_our_key_is_in_force_and_nothing_else_has_changed(
     assert again.files == ()
 
 
+@pytest.mark.parametrize(
+    ("main", "imported", "of"), [*itertools.product((2, 3), ("", "version = 2\n", "version = 3\n"), (2, 3))]
+)
+@pytest.mark.parametrize("sets", [(), ("main",), ("imported",), ("main", "imported")])
+def test_with_files_of_several_versions_our_key_is_in_force_or_the_node_is_refused(
+    tmp_path: Path, containerd: Program, main: int, imported: str, of: int, sets: tuple[str, ...]
+) -> None:
+    """2.0 to 2.2 read all files as the version that is given last, so that a table may have no effect."""
+    first = f"[{TABLES[main]}]\n  {KEY} = '9m0s'\n" if "main" in sets else ""
+    second = f"[{TABLES[of]}]\n  {KEY} = '8m0s'\n" if "imported" in sets else "[ttrpc]\n  uid = 0\n"
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d/50-site.toml").write_text(imported + second)
+    config = tmp_path / "config.toml"
+    config.write_text(f"version = {main}\nimports = ['conf.d/50-site.toml']\n{first}")
+    try:
+        change = changed(told(containerd, config), Runtime.CONTAINERD, one("imagePullProgressDeadline", "7m"))
+    except LayoutError:
+        return
+    for edit in change.files:
+        Path(edit.path).write_bytes(edit.after)
+    assert in_force(dump(containerd, config), CRI_V3, CRI_V2, key=KEY) == "7m"
+
+
 def _where(intent: str, containerd: Program, before: dict[str, Any]) -> tuple[tuple[tuple[str, ...], ...], str]:
     """The table that containerd uses: from 2.1 on it pulls through the transfer service, unless a key prevents it."""
     if intent == "imagePullProgressDeadline":

@@ -13,7 +13,7 @@ from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes.description import Runtime
-from tests.kubelet.nodes import regular
+from tests.kubelet.nodes import absent, regular
 from tests.kubelet.runtimes.nodes import (
     CONTAINERD,
     V2,
@@ -200,6 +200,50 @@ def test_an_unlisted_import_is_refused() -> None:
 def test_a_table_of_another_config_version_is_refused() -> None:
     stray = V3 + '[plugins."io.containerd.grpc.v1.cri"]\nimage_pull_progress_timeout = "1m"\n'
     assert refused(containerd("2.3.4", regular(CONTAINERD, stray))).reference == "containerd-config"
+
+
+@pytest.mark.parametrize(
+    ("version", "does"), [("2.0.0", "ignores the tables of version 2"), ("2.3.4", "does not start")]
+)
+def test_an_import_of_a_higher_version_is_refused(version: str, does: str) -> None:
+    """Seen with a real 2.1.9: the version given last is that of all files, so the main file's table had no effect."""
+    newer = regular(EXTRA, "version = 3\n[ttrpc]\nuid = 0\n")
+    assert does in str(refused(containerd(version, regular(CONTAINERD, V2), newer)))
+
+
+@pytest.mark.parametrize(("version", "home"), [("2.1.9", CONTAINERD), ("2.3.4", EXTRA)])
+def test_up_to_2_2_a_table_of_version_2_overrides_one_of_version_3_in_a_later_file(version: str, home: str) -> None:
+    main = V2.replace("sandbox_image =", 'image_pull_progress_timeout = "9m0s"\n    sandbox_image =')
+    later = "[plugins.'io.containerd.cri.v1.images']\nimage_pull_progress_timeout = '8m0s'\n"
+    (edit,) = change(containerd(version, regular(CONTAINERD, main), regular(EXTRA, later))).files
+    assert edit.path == home
+
+
+@pytest.mark.parametrize("last", ["", "version = 3\n"])
+def test_a_table_of_version_2_that_containerd_2_1_ignores_is_refused(last: str) -> None:
+    older = '[plugins."io.containerd.grpc.v1.cri"]\nimage_pull_progress_timeout = "1m"\n'
+    first, second = regular("/etc/containerd/conf.d/10-a.toml", older), regular(EXTRA, last)
+    mixed = (regular(CONTAINERD, V3), first, second)
+    assert "ignores" in str(refused(containerd("2.1.9", *mixed)))
+    assert [edit.path for edit in change(containerd("2.3.4", *mixed)).files] == [first.path]
+
+
+def test_an_import_of_a_lower_version_makes_containerd_2_1_read_tables_of_both() -> None:
+    older = 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\nmax_concurrent_downloads = 5\n'
+    found = containerd("2.1.9", regular(CONTAINERD, V3), regular(EXTRA, older))
+    assert [edit.path for edit in change(found).files] == [CONTAINERD]
+    (edit,) = change(found, wanted(maxConcurrentDownloads=6)).files
+    assert (edit.path, added(edit)) == (EXTRA, ["max_concurrent_downloads = 6"])
+
+
+def test_up_to_2_2_a_registry_table_of_version_2_replaces_that_of_version_3() -> None:
+    main = V3 + "\n[plugins.'io.containerd.cri.v1.images'.registry]\n  config_path = '/etc/site/certs.d'\n"
+    older = "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\n  headers = {}\n"
+    mirrors = wanted(registryMirrors={"docker.io": ["https://m.example"]})
+    found = change(containerd("2.1.9", regular(CONTAINERD, main), regular(EXTRA, older), absent("/etc/site")), mirrors)
+    assert [edit.path for edit in found.files] == [EXTRA, "/etc/containerd/certs.d/docker.io/hosts.toml"]
+    found = change(containerd("2.3.4", regular(CONTAINERD, main), regular(EXTRA, older), absent("/etc/site")), mirrors)
+    assert [edit.path for edit in found.files] == ["/etc/site/certs.d/docker.io/hosts.toml"]
 
 
 # ----------------------------------------------------------------------------------------- the transfer service's trap

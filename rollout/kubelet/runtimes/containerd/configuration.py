@@ -2,8 +2,9 @@
 
 ``LoadConfig`` (1.x ``services/server/config``, 2.x ``cmd/containerd/server/config``): the main file, then its imports in
 order, then theirs; the later file wins. In 1.x a plugin's table in a later file replaces the whole table of an earlier
-one; in 2.x tables are merged key by key. In 2.x each file is migrated from its own ``version``: the table of version 2
-becomes that of version 3, and overrides it where both are in one file.
+one; in 2.x tables are merged key by key. The table of version 2 becomes that of version 3, and overrides it where both are
+given. From 2.3 on each file is migrated from its own ``version``; 2.0 to 2.2 first merge all files, and then migrate the
+result from the version that was given last, so that one file of version 3 makes them ignore every table of version 2.
 """
 
 from __future__ import annotations
@@ -52,19 +53,20 @@ def local_because(config: Config) -> tuple[str, ...]:
 
 
 def _any(config: Config, keys: tuple[str, ...], falls_back: Callable[[Any], bool]) -> bool:
-    set_values = [value for file in config.files for value in _values(file, keys) if value is not None]
+    set_values = [value for file, table in config.tables if (value := _value(file, table, keys)) is not None]
     return bool(set_values) and falls_back(set_values[-1])
 
 
-def _values(file: ConfigFile, keys: tuple[str, ...]) -> tuple[Any, ...]:
-    """The values of one file as 2.x migrates them: keys of version 2 under ``containerd`` move if it names runtimes."""
-    v3 = toml_edit.value_at(file.document, (*CRI_V3, *keys))
+def _value(file: ConfigFile, table: KeyPath, keys: tuple[str, ...]) -> Any:
+    """The value in this table as 2.x migrates it: keys of version 2 under ``containerd`` move if it names runtimes."""
+    if table == CRI_V3:
+        return toml_edit.value_at(file.document, (*CRI_V3, *keys))
     if keys[0] in _ONLY_V3:
-        return (v3,)
+        return None
     if keys[0] not in _UNDER_CONTAINERD:
-        return v3, toml_edit.value_at(file.document, (*CRI_V2, *keys))
+        return toml_edit.value_at(file.document, (*CRI_V2, *keys))
     named = toml_edit.value_at(file.document, (*CRI_V2, "containerd", "runtimes"))
-    return v3, toml_edit.value_at(file.document, (*CRI_V2, "containerd", *keys)) if named is not None else None
+    return toml_edit.value_at(file.document, (*CRI_V2, "containerd", *keys)) if named is not None else None
 
 
 MAIN = "/etc/containerd/config.toml"
@@ -72,6 +74,8 @@ CRI_V2: KeyPath = ("plugins", "io.containerd.grpc.v1.cri")
 CRI_V3: KeyPath = ("plugins", "io.containerd.cri.v1.images")
 TRANSFER: KeyPath = ("plugins", "io.containerd.transfer.v1.local")
 _MOST_FILES = 64
+_EACH_BY_ITS_OWN = (2, 3, 0)
+"""From here on each file is migrated from its own version (``LoadConfigWithPlugins``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +119,44 @@ class Config:
         """The CRI's image table for new keys."""
         return CRI_V2 if self.files[0].version == 2 else CRI_V3
 
+    @property
+    def version(self) -> int:
+        """The version that was given last, by which 1.x and 2.0 to 2.2 read all files."""
+        return [file.version for file in self.files if file.version][-1]
+
+    @property
+    def tables(self) -> tuple[tuple[ConfigFile, KeyPath], ...]:
+        """The CRI's image tables that 2.x reads, by file; a later one overrides."""
+        if self.containerd.number >= _EACH_BY_ITS_OWN:
+            return tuple(
+                (file, table)
+                for file in self.files
+                for table in (CRI_V3, CRI_V2)
+                if table == CRI_V3 or file.version < 4
+            )
+        read = (CRI_V3, CRI_V2) if self.version == 2 else (CRI_V3,)
+        return tuple((file, table) for table in read for file in self.files)
+
     def image_key(self, *keys: str) -> KeyPlace:
         """The place that decides a key of the CRI's image table."""
         if not self.merges:
             return self._in_last_table(CRI_V2, keys)
-        found = [(file, table) for file in self.files for table in (CRI_V2, CRI_V3) if _holds(file, (*table, *keys))]
+        for file in self.files:
+            self._check_tables(file, keys)
+        held = self._holding(keys[0])
+        found = [(file, table) for file, table in held if _holds(file, (*table, *keys))]
         if not found:
-            return KeyPlace(self.files[0].path, (*self.images, *keys), None)
+            other = [(file, table) for file, table in held[-1:] if table != self.images]
+            file, table = (*other, (self.files[0], self.images))[0]
+            return KeyPlace(file.path, (*table, *keys), None)
         file, table = found[-1]
-        self._check_table(file, table, twice=len([other for other, _ in found if other is file]) > 1)
         return KeyPlace(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
+
+    def _holding(self, key: str) -> list[tuple[ConfigFile, KeyPath]]:
+        """The tables with this key; up to 2.2 that of version 2 replaces the whole one of version 3 (``migrateConfig``)."""
+        held = [(file, table) for file, table in self.tables if _holds(file, (*table, key))]
+        replaced = self.containerd.number < _EACH_BY_ITS_OWN and any(table == CRI_V2 for _, table in held)
+        return [(file, table) for file, table in held if table == CRI_V2 or not replaced]
 
     def transfer_key(self, key: str) -> KeyPlace:
         """The place that decides a key of the transfer service's table (2.x)."""
@@ -135,15 +167,22 @@ class Config:
         file = next((file for file in reversed(self.files) if _holds(file, table)), self.files[0])
         return KeyPlace(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
 
-    def _check_table(self, file: ConfigFile, table: KeyPath, *, twice: bool) -> None:
+    def _check_tables(self, file: ConfigFile, keys: tuple[str, ...]) -> None:
         """A table of another version than its file is read by some versions of containerd and not by others."""
-        fits = file.version < 2 or (table == CRI_V2) == (file.version == 2)
-        if twice or not fits:
-            name = f'[plugins."{table[1]}"]'
+        held = [table for table in (CRI_V2, CRI_V3) if _holds(file, (*table, *keys))]
+        fits = file.version < 2 or (CRI_V2 in held) == (file.version == 2)
+        if len(held) > 1 or (held and not fits):
+            name = f'[plugins."{held[0][1]}"]'
             raise LayoutError(
                 "containerd-config",
                 f"{file.path} (version {file.version}) sets the key in {name}, a table of another version",
             )
+        if held and (file, held[0]) not in self.tables:
+            message = (
+                f'{file.path} sets the key in [plugins."{held[0][1]}"], which containerd {self.containerd.text} ignores:'
+                f" it reads all files as version {self.version}, the last one that they give"
+            )
+            raise LayoutError("containerd-config", message)
 
 
 def load(snapshot: Snapshot, command: Command, containerd: RuntimeVersion) -> Config:
@@ -217,9 +256,9 @@ def _holds(file: ConfigFile, keys: KeyPath) -> bool:
 
 
 def _check_version(config: Config) -> None:
-    """1.x uses the last version given, 2.x each file's own; below version 2 the plugins have other names."""
+    """What this containerd does not read, or starts with: below version 2 the plugins have other names."""
     main, versions = config.files[0], [file.version for file in config.files if file.version]
-    latest = 2 if not config.merges else 4 if config.containerd.number >= (2, 3, 0) else 3
+    latest = 2 if not config.merges else 4 if config.containerd.number >= _EACH_BY_ITS_OWN else 3
     if main.version < 2:
         said = "gives no version (so 1)" if main.version == 0 else f"is of version {main.version}"
         raise LayoutError("containerd-config", f"{main.path} {said}; rollout edits files with version = 2 or later")
@@ -229,3 +268,15 @@ def _check_version(config: Config) -> None:
             f"containerd {config.containerd.text} reads config {known}, {main.path} and its imports have {versions}"
         )
         raise LayoutError("containerd-config", message)
+    newer = next((file for file in config.files if file.version > main.version), None)
+    if newer is not None:
+        does = (
+            "does not start"
+            if config.containerd.number >= _EACH_BY_ITS_OWN
+            else f"ignores the tables of version {main.version}"
+        )
+        raise LayoutError(
+            "containerd-config",
+            f"{newer.path} is of version {newer.version} and {main.path}, which imports it, of version {main.version}:"
+            f" containerd {config.containerd.text} {does} with that",
+        )
