@@ -204,10 +204,13 @@ class Since:
 
 
 def is_renewal(known: Lease, now: Lease) -> bool:
-    """Whether the lease was written after ``known``: versions only grow, so an older one is from a server that lags.
+    """Whether a kubelet renewed the lease after ``known``: versions only grow, so an older one is from a server that lags.
 
-    A version that is no number can only be different; then the node's own clock must also be later.
+    Others write leases too (an annotation, a migration of the store): only a renewal changes the time in it. A version that
+    is no number can only be different; then the node's own clock must also be later.
     """
+    if now.renewed == known.renewed:
+        return False
     if known.version.isdecimal() and now.version.isdecimal():
         return int(now.version) > int(known.version)
     return now.version != known.version and (seconds_between(known.renewed, now.renewed) or 0.0) > 0.0

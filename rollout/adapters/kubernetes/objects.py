@@ -100,7 +100,7 @@ def pod(document: object) -> Pod:
         message=_word(status, "message"),
         deleting=bool(meta.get("deletionTimestamp")),
         forever=spec.get("restartPolicy", "Always") == "Always",
-        containers=tuple(_containers(status)),
+        containers=tuple(_containers(spec, status)),
         devices=tuple(dict.fromkeys(_devices(spec))),
         controller=controller(meta),
     )
@@ -144,13 +144,18 @@ def _count(written: str) -> int:
     return int(number)
 
 
-def _containers(status: Json) -> Iterator[Container]:
-    for key in ("initContainerStatuses", "containerStatuses"):
-        for entry in listing(status.get(key), key):
-            yield _container(mapping(entry, "a container"))
+def _containers(spec: Json, status: Json) -> Iterator[Container]:
+    """A container without a restart policy of its own has the pod's; an init container then is not started again once it has succeeded."""
+    pods = _word(spec, "restartPolicy") or "Always"
+    for kind, usual in (("initContainer", "OnFailure" if pods == "Always" else pods), ("container", pods)):
+        those = (mapping(entry, "a container") for entry in listing(spec.get(f"{kind}s"), f"{kind}s"))
+        policies = {_word(entry, "name"): _word(entry, "restartPolicy") or usual for entry in those}
+        for entry in listing(status.get(f"{kind}Statuses"), f"{kind}Statuses"):
+            found = mapping(entry, "a container")
+            yield _container(found, policies.get(_word(found, "name"), usual))
 
 
-def _container(entry: Json) -> Container:
+def _container(entry: Json, policy: str) -> Container:
     states = mapping(entry.get("state"), "a state")
     name = next((name for name in _STATES if states.get(name) is not None), "waiting")
     state = mapping(states.get(name), name)
@@ -168,6 +173,7 @@ def _container(entry: Json) -> Container:
         since=_word(state, "startedAt")
         if name == "running"
         else _word(state, "finishedAt") or _word(last, "finishedAt"),
+        done=name == "terminated" and (policy == "Never" or (policy == "OnFailure" and state.get("exitCode") == 0)),
     )
 
 

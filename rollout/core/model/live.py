@@ -36,7 +36,7 @@ class LiveNode:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A node's lease; ``renewed`` is by the node's own clock, ``version`` changes with every renewal.
+    """A node's lease; ``renewed`` is by the node's own clock, ``version`` changes with every write.
 
     ``lasts``: seconds for which it is valid, the kubelet's nodeLeaseDurationSeconds; a kubelet renews it every quarter of them (0: not given).
     """
@@ -51,7 +51,7 @@ class Container:
     """A container of a pod, init containers too. ``id`` is that of the running or last instance.
 
     ``state`` is ``running``, ``waiting`` or ``terminated``; ``reason`` and ``message`` are that state's. ``since`` is when
-    the instance started or, not running, when the last one ended.
+    the instance started or, not running, when the last one ended. ``done``: it has ended, and by its restart policy it is not started again.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Container:
     reason: str = ""
     message: str = ""
     since: str = ""
+    done: bool = False
 
 
 @dataclass(frozen=True, slots=True)

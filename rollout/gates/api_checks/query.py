@@ -56,13 +56,18 @@ Later restarts are the workload's own, or for wave gates to judge: a soak can ta
 REJECTIONS = frozenset(
     {
         "OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage", "NodeAffinity", "NodeSelectorMismatching",
-        "NodeName", "NodePorts", "UnexpectedAdmissionError", "TopologyAffinityError", "Taint", "UnexpectedPredicateFailureType",
-        "PodLevelResourcesNotAdmittedReason", "SysctlForbidden", "SupplementalGroupsPolicyNotSupported", "AppArmor",
-        "InvalidNodeInfo", "PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch", "InitContainerRestartPolicyForbidden",
-        "HostNamespaceNotSupported", "Preempting", "OutOfhugepages", "NodeShutdown",
+        "NodeName", "NodePorts", "UnexpectedAdmissionError", "TopologyAffinityError", "Taint", "TaintToleration",
+        "UnexpectedPredicateFailureType", "UnknownReason", "PodLevelResourcesNotAdmittedReason", "PodLevelResourcesNotSupported",
+        "SysctlForbidden", "SupplementalGroupsPolicyNotSupported", "AppArmor", "InvalidNodeInfo", "PodOSNotSupported",
+        "PodOSSelectorNodeLabelDoesNotMatch", "InitContainerRestartPolicyForbidden", "PodFeatureUnsupported",
+        "VolumeAttachmentLimitExceeded", "HostNamespaceNotSupported", "Preempting", "OutOfhugepages", "NodeShutdown",
     }
 )  # fmt: skip
-"""Reasons by which a kubelet rejects a pod at admission; ``OutOf…`` also stands for extended resources."""
+"""Reasons by which a kubelet rejects a pod at admission; ``OutOf…`` also stands for extended resources
+(``admissionRejectionReasons`` in pkg/kubelet/kubelet.go, and the names of predicates)."""
+
+REJECTED = "Pod was rejected: "
+"""How newer kubelets begin the message of a pod that they reject, whatever the reason (``rejectPod`` in pkg/kubelet/kubelet.go)."""
 
 OWN_LIMIT = (
     "exceeded its local ephemeral storage limit",
@@ -251,6 +256,7 @@ def _ended(pod: Pod, baseline: Baseline) -> str:
     if pod.reason == EVICTED and ran and not any(_by_us(container, baseline) for container in ran):
         return ""
     rejected = pod.reason in REJECTIONS or pod.reason == EVICTED or pod.reason.startswith("OutOf")
+    rejected = rejected or pod.message.startswith(REJECTED)
     if not rejected and (baseline.knew(pod) is None or not pod.forever):
         return ""
     return f"{pod.name} {pod.phase} ({pod.reason or 'no reason'}: {printable(pod.message, 120) or 'no message'})"
@@ -287,8 +293,12 @@ def _restarted(pods: Iterable[Pod], baseline: Baseline) -> list[str]:
 
 
 def _another(pod: Pod, container: Container, then: Then) -> bool:
-    """Whether it is another instance than before, or has ended and must be started again."""
-    ended = container.state != "running" and pod.forever
+    """Whether it is another instance than before, or has ended and must be started again. One that is done may have been
+    removed from the runtime: then it has no id.
+    """
+    if container.done and not container.id:
+        return container.restarts != then.restarts
+    ended = container.state != "running" and pod.forever and not container.done
     return ended or (then.id, then.restarts) != (short(container.id), container.restarts)
 
 

@@ -164,6 +164,17 @@ def test_a_partial_list_does_not_count_as_the_whole_list(api: Api, cluster: Kube
     assert (verdict, "is incomplete" in said) == (UNKNOWN, True), said
 
 
+def test_a_lease_that_others_wrote_is_not_renewed(api: Api, cluster: KubernetesCluster) -> None:
+    """An annotation, or a migration of the store: the kubelet that renews it may be dead."""
+    gate = Asked("nodeReady", "n1", cluster).before()
+    assert gate.now()[0] is UNKNOWN
+    api.lease_at = 150
+    gate.clock.at += 30
+    assert gate.now() == (UNKNOWN, "Ready, but its lease was not renewed in 30 s of watching")
+    api.renewed, api.lease_at = LATER, 151
+    assert gate.now()[0] is PASSED
+
+
 def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, cluster: KubernetesCluster) -> None:
     """There are two API servers behind one address, or one was restored from a backup.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,8 @@ class Api(NoCluster):
     def look(self, node: str, timeout: float, newer_than: int | None = None) -> Sight:
         self.renewals += 1
         ready = "False" if node in self.sick else "True"
-        return Sight(replace(NODE, name=node, ready=ready), Lease(str(self.renewals), "2026-11-20T19:00:00Z"), ())
+        renewed = (datetime(2026, 11, 20, 19, tzinfo=UTC) + timedelta(seconds=10 * self.renewals)).isoformat()
+        return Sight(replace(NODE, name=node, ready=ready), Lease(str(self.renewals), renewed), ())
 
 
 @dataclass

@@ -83,6 +83,38 @@ def test_rejected_and_evicted_pods_are_told_apart() -> None:
     assert "; 1 pod rejected or ended: shop/gpu Failed (UnexpectedAdmissionError: Allocate failed)" in said
 
 
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"),
+        ("PodLevelResourcesNotSupported", "PodLevelResources feature gate is disabled"),
+        ("PodFeatureUnsupported", "Pod requires node features that are not available"),
+        ("UnknownReason", "GeneralPredicates failed due to unknown reason, which is unexpected."),
+        ("VolumeAttachmentLimitExceeded", "attachment limit of the node is reached"),
+        ("ReasonOfALaterKubelet", "Pod was rejected: something new"),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_job_that_a_kubelet_rejects_is_a_failure_whatever_its_reason(reason: str, message: str, known: bool) -> None:
+    """Its pods may end by themselves, so a phase shows nothing. Reasons: ``admissionRejectionReasons`` in pkg/kubelet/kubelet.go."""
+    job = replace(WEB, uid="uid-2" if known else "uid-3", name="ci/job", forever=False)
+    before = replace(BEFORE, pods=(WEB, replace(job, uid="uid-2")))
+    rejected = replace(job, phase="Failed", reason=reason, message=message, containers=())
+    verdict, said = judged(replace(BEFORE, pods=(WEB, rejected)), before)
+    assert (verdict, said) == (Verdict.FAIL, f"1 pod rejected or ended: ci/job Failed ({reason}: {message})")
+
+
+def test_a_job_that_failed_by_itself_is_no_rejected_pod() -> None:
+    job = replace(WEB, forever=False)
+    failed = replace(
+        job,
+        phase="Failed",
+        reason="DeadlineExceeded",
+        message="Pod was active on the node longer than the specified deadline",
+    )
+    assert judged(replace(BEFORE, pods=(failed,)), replace(BEFORE, pods=(job,)))[0] is Verdict.PASS
+
+
 def test_pressure_since_the_change_is_no_pass_although_no_pod_is_evicted_yet() -> None:
     pressed = replace(BEFORE, node=replace(NODE, pressures=("MemoryPressure",)))
     said = "MemoryPressure since the change: an eviction threshold is reached"
