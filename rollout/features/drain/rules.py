@@ -12,7 +12,9 @@ class Eviction(StrEnum):
 
     ACCEPTED = "accepted"
     GONE = "gone"  # 404, or another pod has its name
-    BLOCKED = "blocked"  # 429: its PodDisruptionBudget allows none now
+    BLOCKED = (
+        "blocked"  # not now: its PodDisruptionBudget allows none (429), or a webhook denies it, with any status but 403
+    )
     REFUSED = "refused"  # it can never be evicted: two budgets match it (500), or we may not evict (403)
 
 

@@ -157,7 +157,7 @@ def test_a_budget_is_retried_after_its_own_delay_up_to_a_limit() -> None:
         _, go = given(WEB, answers={WEB.name: blocked})
         said = go(100.0)
         assert (said.trigger, said.again) == (Trigger.DRAINING, waits)
-        assert "a budget blocks 1 pod: pod shop/web-1: web needs 3 healthy pods" in said.message
+        assert "1 pod could not be evicted yet: pod shop/web-1: web needs 3 healthy pods" in said.message
 
 
 def test_a_node_is_not_changed_if_a_budget_blocks_its_drain_until_the_time_is_over() -> None:
@@ -270,19 +270,48 @@ def test_pods_that_keep_coming_to_a_cordoned_node_end_its_drain() -> None:
     assert len(api.asked) == 1 + MOST_NEWCOMERS + 1
 
 
-def test_a_webhook_that_delays_one_eviction_does_not_block_other_evictions() -> None:
+@pytest.mark.parametrize(
+    "denial",
+    [
+        AwayError("http-429", "answered 429: Eviction triggered evacuation"),  # KubeVirt
+        AwayError("http-500", 'admission webhook "d.strimzi.io" denied the request: Eviction triggered rolling update'),
+        AwayError("http-500", 'failed calling webhook "x": context deadline exceeded: Eviction triggered nothing'),
+        RemoteError("http-400", 'admission webhook "x" denied the request: Eviction triggered a backup'),
+        RemoteError("http-422", 'admission webhook "x" denied the request: Eviction triggered a backup'),
+        AwayError("conflict", "Eviction triggered a conflict"),
+    ],
+)
+def test_a_webhook_that_delays_one_eviction_does_not_block_other_evictions(denial: RemoteError) -> None:
+    """Strimzi's Drain Cleaner denies with 500 and has its operator roll the pod, KubeVirt denies with 429 and moves the machine."""
     api, go = given(WEB, DB)
     evict = api.evict
 
     def webhook(pod: LeavingPod, timeout: float) -> EvictionAnswer:
         if pod is WEB:
-            raise AwayError("http-429", "answered 429: Eviction triggered evacuation")
+            raise denial
         return evict(pod, timeout)
 
     api.evict = webhook  # type: ignore[method-assign]
     said = go(100.0)
     assert (said.trigger, api.asked) == (Trigger.DRAINING, [DB.name])
-    assert "Eviction triggered evacuation" in said.message
+    assert f"1 pod could not be evicted yet: pod {WEB.name}: {denial.message}" in said.message
+    assert "budget" not in said.message
+    late = go(0.0)
+    assert late.trigger is Trigger.NOT_DRAINED
+    assert f"{WEB.name}: {denial.message}" in late.message, "why, also where the drain ends"
+
+
+def test_without_an_answer_no_other_eviction_is_requested_in_this_round() -> None:
+    api, go = given(WEB, DB)
+    evict = api.evict
+
+    def cut_off(pod: LeavingPod, timeout: float) -> EvictionAnswer:
+        evict(pod, timeout)
+        raise AwayError("deadline", "no answer in 10 s")
+
+    api.evict = cut_off  # type: ignore[method-assign]
+    assert go(100.0).trigger is Trigger.DRAINING
+    assert api.asked == [WEB.name]
 
 
 # The cordon.

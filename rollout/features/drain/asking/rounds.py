@@ -156,21 +156,21 @@ class Drains:
                     )
         waits = [counted(len(pods), "remaining pod")]
         if blocked:
-            waits.append(f"a budget blocks {counted(len(blocked), 'pod')}: {_listed(blocked)}")
+            waits.append(f"{counted(len(blocked), 'pod')} could not be evicted yet: {_listed(blocked)}")
         slow = self._slowest([pod for pod in pods if pod.uid in self.ending], minor)
         if slow:
             waits.append(slow)
         return DrainRound(Trigger.DRAINING, "; ".join(waits), wait)
 
     def _ask_to_go(self, pod: LeavingPod) -> EvictionAnswer:
-        """A 429 without a budget: a webhook refuses only this pod, or the server is busy.
+        """An error answer may be of a webhook that denies this eviction only: with 429 (KubeVirt), 500 (Strimzi) or any other status.
 
-        Other pods are evicted too.
+        So other pods are evicted too, and this one again in the next round. Without an answer no other pod is tried.
         """
         try:
             return self.cluster.evict(pod, ASK_SECONDS)
-        except AwayError as error:
-            if error.reference != "http-429":
+        except RemoteError as error:
+            if not error.reference.startswith("http-") and error.reference != "conflict":
                 raise
             return EvictionAnswer(Eviction.BLOCKED, error.message)
 
