@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from rollout.adapters.node_sources import InventoryScripts
 from rollout.app.load import load_cluster
 from rollout.core.model.live import LiveNode
+from rollout.core.reading.ansible_inventory import read_hosts
 from rollout.errors import InputError
 from tests.app.test_ansible_inventories import HOSTS
 from tests.app.test_load import FakeFiles
 from tests.controllers import until
+from tests.sampling import sample
 
 pytestmark = pytest.mark.process
 
@@ -210,3 +214,39 @@ def test_an_inventory_that_ansible_reads_in_part_is_refused(tmp_path: Path, monk
     said = complaint(str(folder))
     assert "hosts.ini" in said
     assert "Expected key=value host variable assignment, got: oops" in said
+
+
+VARIABLES = ("ansible_user", "ansible_port", "ansible_host", "rack")
+
+
+def drawn(random: Random) -> dict[str, object]:
+    """Groups in groups, each host in some of them; variables and priorities; with or without `all` and `ungrouped`."""
+    names = [f"{kind}{number}" for kind in "aBz" for number in range(1, 5)]
+    hosts = [f"n{number}" for number in range(1, 21)]
+    random.shuffle(names)
+    ends = [name for name in ("all", "ungrouped") if random.random() < 0.7]
+    document: dict[str, object] = {}
+    for at, name in enumerate([*names, *ends]):
+        variables: dict[str, object] = {key: f"of {name}" for key in VARIABLES if random.random() < 0.3}
+        if random.random() < 0.2:
+            variables["ansible_group_priority"] = random.choice((0, 2, "10", -1))
+        group: dict[str, object] = {"hosts": random.choices(hosts, k=random.randint(0, 3)), "vars": variables}
+        if name in names and random.random() < 0.5:
+            group["children"] = random.choices(names[at + 1 :], k=min(2, len(names) - at - 1))
+        document[name] = group["hosts"] if random.random() < 0.1 else group
+    own = {host: {key: f"of {host}" for key in VARIABLES if random.random() < 0.3} for host in hosts[::4]}
+    return {"_meta": {"hostvars": own}, **document}
+
+
+@WITH_ANSIBLE
+@pytest.mark.parametrize("seed", sample("ansible_inventories", range(60), 3))
+def test_variables_of_a_program_are_those_of_ansible(script: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+    document = drawn(Random(f"ansible/{seed}"))  # noqa: S311 - reproducible on purpose
+    path = write(script, f"cat <<'END'\n{json.dumps(document)}\nEND")
+    done = subprocess.run(["ansible-inventory", "-i", path, "--list"], capture_output=True, text=True, check=True)
+    theirs = json.loads(done.stdout)["_meta"]["hostvars"]
+    ours = read_hosts(InventoryScripts().ansible(path), path)
+    for host in ours.groups_of:
+        found = {key: value for key in VARIABLES if (value := ours.value(host, key)) is not None}
+        assert found == {key: theirs[host][key] for key in VARIABLES if key in theirs.get(host, {})}, (host, document)

@@ -86,6 +86,33 @@ def test_group_variables_count_from_the_outer_to_the_inner_group_and_a_host_s_ow
     assert load(without).nodes["n10"].user == "sre"
 
 
+def test_variables_of_all_are_for_hosts_that_it_does_not_list_too() -> None:
+    """A program need not list the groups of `all`: `all` is above them, as Ansible reads it."""
+    printed = but(all={"vars": {"ansible_user": "sre", "ansible_port": 2200}})
+    found = load(printed).nodes
+    assert {name: (node.user, node.port) for name, node in found.items()} == {
+        "n1": ("sre", 22),
+        "n2": ("root", 2222),
+        "n10": ("sre", 22),
+    }
+
+
+def test_variables_of_ungrouped_are_for_the_hosts_of_no_other_group() -> None:
+    """Whatever the program lists for it: n3 is in `all` alone, and n1 has groups."""
+    printed = but(ungrouped={"hosts": ["n1"], "vars": {"ansible_port": 2200, "rack": "r3"}})
+    printed["all"]["hosts"] = ["n3"]
+    printed["edge"] = []
+    text = FILE.format(more="rack: rack").replace("group: kube_node, ", "")
+    files = FakeFiles({"inventories/c.yaml": text})
+    found = load_cluster(files, FakeSources(printed=json.dumps(printed)), "c").nodes
+    assert {name: (node.port, node.rack) for name, node in found.items()} == {
+        "n1": (22, "r1"),
+        "n2": (2222, "r1"),
+        "n10": (22, "r2"),
+        "n3": (2200, "r3"),
+    }
+
+
 @pytest.mark.parametrize(
     ("priority", "user"), [(10, "sre"), ("10", "sre"), ("1", "gpu"), ("high", "gpu"), (None, "gpu")]
 )

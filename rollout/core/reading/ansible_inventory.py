@@ -125,7 +125,7 @@ class AnsibleReading:
         if below is None:
             self.note(f"its groups have more than {MOST_PLACES:,} hosts together, each counted in each of its groups")
             return Groups(written, host_vars)
-        return Groups(written, host_vars, below, order)
+        return Groups(written, host_vars, {**below, **_of_ansible(below)}, order)
 
     def hosts(self, groups: Groups, group: str | None) -> tuple[str, ...]:
         """The hosts of one group and its children, or all hosts."""
@@ -211,6 +211,14 @@ def _below(written: Mapping[str, AnsibleGroup], order: tuple[str, ...]) -> dict[
         if places > MOST_PLACES:
             return None
     return members
+
+
+def _of_ansible(below: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Whatever is listed for them, every host is in ``all``, and only the hosts of no other group are in ``ungrouped``."""
+    every = tuple(dict.fromkeys(host for hosts in below.values() for host in hosts))
+    grouped = {host for name, hosts in below.items() if name not in OF_ANSIBLE for host in hosts}
+    hosts_of = {"all": every, "ungrouped": tuple(host for host in every if host not in grouped)}
+    return {name: hosts for name, hosts in hosts_of.items() if name in below}
 
 
 def shown(name: str) -> str:
