@@ -8,10 +8,10 @@ from rollout.kubelet.intents import DEADLINE
 
 
 def same(setting: Setting, now: Value) -> bool:
-    """Is the value in force already the setting's? Durations compare by value."""
+    """Is the value in force already the setting's? Durations compare by value; a number in quotes is none to any runtime."""
     if setting.name == DEADLINE:
         return values.duration(now) is not None and values.duration(now) == values.duration(setting.value)
-    return str(now) == str(setting.value) and not isinstance(now, bool)
+    return type(now) is type(setting.value) and now == setting.value
 
 
 def by_default(setting: Setting, now: str, whose: str) -> str:

@@ -61,6 +61,15 @@ class Command:
         found = (arguments.last(self.asked, name) for name in names)
         return next((flag.value for flag in found if flag is not None), None)
 
+    def go_flag(self, *names: str) -> str | None:
+        """The same in a program that reads its flags with Go's own ``flag``: after one dash or two, and never joined (``-cFILE``)."""
+        found = None
+        for at, word in enumerate(self.asked):
+            name, equals, value = word.removeprefix("-").removeprefix("-").partition("=")
+            if word.startswith("-") and name in names:
+                found = value if equals else "".join(self.asked[at + 1 : at + 2])
+        return found
+
     def origin(self, name: str) -> unit_file.Piece | None:
         """The word that gives this flag."""
         flag = arguments.last(self.asked, name)

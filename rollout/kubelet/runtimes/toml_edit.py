@@ -63,7 +63,7 @@ def _assigned(text: str, keys: KeyPath, value: str | int, path: str) -> str:
         raise LayoutError("toml-unprovable", f"{path} does not come back byte for byte from its parser")
     table = _table(document, keys[:-1])
     if table is None:
-        return text + _new_table(text, keys, value)
+        return _with_table(text, document, keys, value)
     if keys[-1] in table:
         table[keys[-1]] = value
         return tomlkit.dumps(document)
@@ -72,6 +72,20 @@ def _assigned(text: str, keys: KeyPath, value: str | int, path: str) -> str:
         table[keys[-1]] = value
         return tomlkit.dumps(document)
     return _after_line(text, _value_end(text, (*keys[:-1], last)), _line(keys[-1], value))
+
+
+def _with_table(text: str, document: Any, keys: KeyPath, value: str | int) -> str:
+    """``text`` with a new table at its end; with one more dotted key where such keys are the table, which has no header then."""
+    added = text + _new_table(text, keys, value)
+    try:
+        tomllib.loads(added)
+    except tomllib.TOMLDecodeError:
+        table = document
+        for key in keys[:-1]:
+            table = table[key]
+        table[keys[-1]] = value
+        return tomlkit.dumps(document)
+    return added
 
 
 def _table(document: Any, keys: KeyPath) -> Any:  # tomlkit's containers are untyped maps

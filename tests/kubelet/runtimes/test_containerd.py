@@ -289,8 +289,10 @@ def test_limits_of_the_deadline_with_the_transfer_service_are_reported() -> None
 # ------------------------------------------------------------------------------------------------------------ the unit
 
 
-def test_another_config_by_flag_is_the_one_that_is_edited() -> None:
-    command = "/usr/bin/containerd --config /etc/site/containerd.toml"
+@pytest.mark.parametrize("flag", ["--config ", "--config=", "-config ", "-config=", "-c ", "-c=", "--c "])
+def test_another_config_by_flag_is_the_one_that_is_edited(flag: str) -> None:
+    """Read with Go's own ``flag``, in 1.x and 2.x: ``config, c`` after one dash or two."""
+    command = f"/usr/bin/containerd -l info {flag}/etc/site/containerd.toml"
     found = with_service(
         containerd("2.1.0", regular("/etc/site/containerd.toml", V3)), "containerd.service", f"[Service]\nExecStart={command}\n", command
     )  # fmt: skip

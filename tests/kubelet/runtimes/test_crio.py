@@ -97,7 +97,25 @@ def test_a_flag_and_an_environment_variable_override_every_file() -> None:
     assert changed(crio_with(f"[Service]\nExecStart={same}\n", same), Runtime.CRIO, DEADLINE) == Change()
 
 
-def test_a_crio_with_its_files_elsewhere_is_refused() -> None:
-    command = "/usr/bin/crio --config-dir /opt/crio"
+@pytest.mark.parametrize(
+    "flag", ["--config-dir /opt/crio", "-d /opt/crio", "-d=/opt/crio", "-c /etc/crio/site.conf", "-config=/etc/crio/site.conf"]
+)  # fmt: skip
+def test_a_crio_with_its_files_elsewhere_is_refused(flag: str) -> None:
+    command = f"/usr/bin/crio {flag}"
     found = crio_with(f"[Service]\nExecStart={command}\n", command)
     assert refused(found, Runtime.CRIO, DEADLINE).reference == "crio-config-elsewhere"
+
+
+def test_its_usual_files_may_be_named_and_spelled_otherwise() -> None:
+    command = "/usr/bin/crio -c /etc/crio//crio.conf -d /etc/crio/crio.conf.d/"
+    found = crio_with(f"[Service]\nExecStart={command}\n", command)
+    assert [edit.path for edit in changed(found, Runtime.CRIO, DEADLINE).files] == [DROP_IN]
+
+
+@pytest.mark.parametrize(("number", "way"), [(600_000_000_000, "tightens: 600000000000ns"), (0, "tightens: off")])
+def test_a_deadline_that_is_a_number_is_one_of_nanoseconds(number: int, way: str) -> None:
+    """CRI-O's TOML reader takes both for a duration."""
+    main = regular("/etc/crio/crio.conf", f"[crio.image]\npull_progress_timeout = {number}\n")
+    assert way in changed(crio(main), Runtime.CRIO, DEADLINE).notes[0]
+    late = regular(f"{CRIO_DIR}/99-site.conf", "[crio.image]\npull_progress_timeout = 180000000000\n")
+    assert changed(crio(late), Runtime.CRIO, DEADLINE) == Change()

@@ -37,3 +37,10 @@ def test_a_wanted_default_of_dockerd_needs_no_change() -> None:
     found = changed(node(Runtime.DOCKERSHIM, "20.10.24"), Runtime.DOCKERSHIM, wanted(maxConcurrentDownloads=3))
     assert (found.files, found.hangups) == ((), ())
     assert "dockerd's default" in found.notes[0]
+
+
+def test_a_number_in_quotes_is_no_value_in_force() -> None:
+    """dockerd does not read such a file again, nor starts with it: `cannot unmarshal string`."""
+    found = node(Runtime.DOCKERSHIM, "20.10.24", regular(DAEMON, '{"max-concurrent-downloads": "6"}'))
+    (edit,) = changed(found, Runtime.DOCKERSHIM, DOWNLOADS).files
+    assert edit.after == b'{"max-concurrent-downloads": 6}'

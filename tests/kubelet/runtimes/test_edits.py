@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from typing import Any
 
@@ -48,6 +49,21 @@ def without(text: str, part: str) -> bool:
     most = min(len(text), len(part))
     head = next((at for at in range(most) if text[at] != part[at]), most)
     return part.endswith(text[head:])
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("plugins.'io.containerd.grpc.v1.cri'.image_pull_progress_timeout = '1m' # ours\n", "plugins.'io.containerd.grpc.v1.cri'.image_pull_progress_timeout = \"5m\" # ours"),
+        ("[plugins]\n  'io.containerd.grpc.v1.cri'.image_pull_progress_timeout = '1m'\n", "  'io.containerd.grpc.v1.cri'.image_pull_progress_timeout = \"5m\""),
+        ("[plugins]\n'io.containerd.grpc.v1.cri'.sandbox_image = 'p' # pause\n[grpc]\n", "'io.containerd.grpc.v1.cri'.image_pull_progress_timeout = \"5m\""),
+    ],
+)  # fmt: skip
+def test_a_table_of_dotted_keys_gets_one_more_of_them(text: str, line: str) -> None:
+    """It has no header, and must not get one: that would declare the table twice."""
+    after = toml_edit.assign(text, KEY, "5m", "config.toml")
+    assert [each for each in after.splitlines() if each not in text.splitlines()] == [line]
+    assert [each for each in text.splitlines() if each not in after.splitlines() and "progress" not in each] == []
 
 
 @given(st.lists(LINES, max_size=14), st.sampled_from(["\n", "\r\n"]), st.booleans())
@@ -163,3 +179,19 @@ def test_json_that_is_refused(text: str) -> None:
     with pytest.raises(LayoutError) as error:
         dockerd.with_member(text, "k", 5, "daemon.json")
     assert error.value.reference == "json-unreadable"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{\n  "debug": true,\n}\n', "a key was expected: line 3 column 1"),
+        ('{\n  // why\n  "debug": true\n}\n', "a key was expected: line 2 column 3"),
+        ('{\n  "debug" true\n}\n', ": was expected: line 2 column 11"),
+        ('{"debug": true}\n\n{"live-restore": true}\n', "something follows the object: line 3 column 1"),
+        ('{\n  "debug": true,\n  "live-restore": true,\n  "debug": false\n}\n', 'contains "debug" twice, in lines 2 and 4'),
+        ('{\n  "log-opts": {"max-size": "1m", "max-size": "2m"}\n}\n', '"max-size" is given twice in a map'),
+    ],
+)  # fmt: skip
+def test_json_that_is_refused_is_told_with_its_line_or_key(text: str, said: str) -> None:
+    with pytest.raises(LayoutError, match=re.escape(said)):
+        dockerd.object_of(text, "/etc/docker/daemon.json")

@@ -187,7 +187,7 @@ class Config:
 
 def load(snapshot: Snapshot, command: Command, containerd: RuntimeVersion) -> Config:
     """The node's configuration, or ``LayoutError``: a file not known, not TOML, or of a version rollout does not edit."""
-    flagged = command.flag("--config", "--c")
+    flagged = command.go_flag("config", "c")
     text = node_files.text(snapshot.files, flagged or MAIN)
     if text is None and flagged:
         raise LayoutError("containerd-config", f"containerd runs with --config {flagged}, which does not exist")

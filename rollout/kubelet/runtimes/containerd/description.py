@@ -95,7 +95,8 @@ def _key(setting: Setting, row: Row, place: KeyPlace, traps: tuple[str, ...]) ->
     """Sets one key; nothing where the file or the default already has the value."""
     if place.value is not None and direction.same(setting, place.value):
         return Part()
-    if place.value is None and direction.same(setting, row.default) and not setting.pin:
+    default = int(row.default) if isinstance(setting.value, int) else row.default
+    if place.value is None and direction.same(setting, default) and not setting.pin:
         return Part(notes=(direction.by_default(setting, row.default, "containerd"),))
     now = row.default if place.value is None else place.value
     origin = "containerd's default" if place.value is None else place.path

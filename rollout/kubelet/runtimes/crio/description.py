@@ -7,6 +7,7 @@ order, then environment (``CONTAINER_PULL_PROGRESS_TIMEOUT``) and flags; the lat
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,7 +40,7 @@ _UNIT = "crio.service"
 MAIN, DIRECTORY = "/etc/crio/crio.conf", "/etc/crio/crio.conf.d"
 DROP_IN = f"{DIRECTORY}/99-rollout.conf"
 _TABLE = ("crio", "image")
-_ELSEWHERE = (("--config", "--c", "CONTAINER_CONFIG", MAIN), ("--config-dir", "--d", "CONTAINER_CONFIG_DIR", DIRECTORY))
+_ELSEWHERE = (("config", "c", "CONTAINER_CONFIG", MAIN), ("config-dir", "d", "CONTAINER_CONFIG_DIR", DIRECTORY))
 _SHORT = "the default of 10s in this CRI-O ends pulls that pause; 1.30.14, 1.31.9 and 1.32.4 turned it off again"
 
 
@@ -83,23 +84,23 @@ def _values(snapshot: Snapshot) -> Mapping[str, Value]:
 
 def _check_where(command: Command) -> None:
     for name, short, variable, usual in _ELSEWHERE:
-        told = command.flag(name, short) or command.variables.get(variable)
-        if told and told.rstrip("/") != usual:
-            raise LayoutError("crio-config-elsewhere", f"crio runs with {name} {told}; rollout supports only {usual}")
+        told = command.go_flag(name, short) or command.variables.get(variable)
+        if told and posixpath.normpath(told) != usual:
+            raise LayoutError("crio-config-elsewhere", f"crio runs with --{name} {told}; rollout supports only {usual}")
 
 
 def _said(snapshot: Snapshot, command: Command, row: Row) -> _Said:
     """Flags override the environment, the environment overrides files, the last file wins."""
-    flag, variable = "--pull-progress-timeout", "CONTAINER_PULL_PROGRESS_TIMEOUT"
-    if command.flag(flag) is not None:
-        return _Said(command.flag(flag), f"{flag} on crio's command line")
+    variable, flagged = "CONTAINER_PULL_PROGRESS_TIMEOUT", command.go_flag("pull-progress-timeout")
+    if flagged is not None:
+        return _Said(flagged, "--pull-progress-timeout on crio's command line")
     if command.variables.get(variable):
         return _Said(command.variables[variable], f"{variable} in crio's environment")
     found = _Said(None, "CRI-O's default")
     for path in (MAIN, *_drop_ins(snapshot)):
         text = node_files.text(snapshot.files, path)
         value = None if text is None else toml_edit.value_at(toml_edit.read(text, path), (*_TABLE, row.key))
-        found = found if value is None else _Said(value, path)
+        found = found if value is None else _Said(f"{value}ns" if isinstance(value, int) else value, path)
     return found
 
 

@@ -87,9 +87,13 @@ def _members(text: str, path: str) -> tuple[_Member, ...]:
         found = tuple(_scan(text))
     except (ValueError, RecursionError, IndexError) as error:
         raise LayoutError("json-unreadable", f"{path} is not readable JSON: {error or 'it ends too early'}") from None
-    names = [member.name for member in found]
-    if len(set(names)) < len(names):
-        raise LayoutError("json-unreadable", f"{path} contains a key twice")
+    lines: dict[str, int] = {}
+    for member in found:
+        line = text.count("\n", 0, member.begin) + 1
+        if member.name in lines:
+            twice = f"{path} contains {json.dumps(member.name)} twice, in lines {lines[member.name]} and {line}"
+            raise LayoutError("json-unreadable", twice)
+        lines[member.name] = line
     return found
 
 
@@ -101,7 +105,7 @@ def _scan(text: str) -> list[_Member]:
         if members:
             at = _expect(text, at, ",")
         if text[at] != '"':
-            raise ValueError(f"a key was expected at character {at}")
+            raise json.JSONDecodeError("a key was expected", text, at)
         begin = at
         name, at = decoder.raw_decode(text, begin)
         start = _expect(text, _blank(text, at), ":")
@@ -109,13 +113,15 @@ def _scan(text: str) -> list[_Member]:
         members.append(_Member(name, value, begin, start, end))
         at = _blank(text, end)
     if _blank(text, at + 1) != len(text):
-        raise ValueError("something follows the object")
+        raise json.JSONDecodeError("something follows the object", text, _blank(text, at + 1))
     return members
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a key is given twice")
+    names = [name for name, _ in pairs]
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise ValueError(f"{json.dumps(twice)} is given twice in a map")
     return dict(pairs)
 
 
@@ -128,7 +134,7 @@ def _expect(text: str, at: int, mark: str) -> int:
     """The position after ``mark`` and the blanks that follow it."""
     at = _blank(text, at)
     if text[at] != mark:
-        raise ValueError(f"{mark} was expected at character {at}")
+        raise json.JSONDecodeError(f"{mark} was expected", text, at)
     return _blank(text, at + 1)
 
 
