@@ -190,6 +190,8 @@ def _parse(line: str) -> _Entry | None:
     marker = words.pop(0) if words[0].startswith("@") else ""
     if len(words) < 3 or marker not in ("", "@revoked", "@cert-authority"):
         return None
+    if marker == "@cert-authority" and f"{marker}\t" in line and " " in line.lstrip(" \t"):
+        return None  # OpenSSH ends a marker at the first blank; a key is revoked with any form
     names, kind, key = words[0], words[1], words[2].rstrip("\r")
     if not _is_key(kind, key):
         return None

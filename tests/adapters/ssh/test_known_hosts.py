@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import subprocess
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts, KnownHostsFiles
 from rollout.adapters.ssh.patterns import matches
 from rollout.errors import RemoteError
+from tests.sampling import sample
 
 
 def made(letter: str, kind: str = "ssh-ed25519") -> str:
@@ -67,6 +69,73 @@ def test_which_authorities_are_valid_for_a_host() -> None:
     assert known.authorities(("[x.trusted.net]:23", "x.trusted.net")) == {KEY}
     assert known.authorities(("[own.trusted.net]:23", "own.trusted.net")) == {OTHER}
     assert not known.authorities(("n1",))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_read"),
+    [
+        ("@cert-authority  n1 ssh-ed25519 {}", True),
+        ("@cert-authority \tn1\tssh-ed25519 {}", True),
+        ("@cert-authority\tn1\tssh-ed25519\t{}", True),
+        ("@cert-authority\tn1 ssh-ed25519 {}", False),
+        ("\t@cert-authority\tn1\tssh-ed25519\t{} a comment", False),
+    ],
+)
+def test_the_marker_of_an_authority_ends_at_the_first_blank(line: str, is_read: bool) -> None:
+    """At the first tab only in a line without a blank, as in OpenSSH."""
+    assert bool(KnownHosts((line.format(KEY),)).authorities(("n1",))) is is_read
+
+
+NAMES = ("n1", "[n1]:2222", "10.0.0.1", "fd00::1", "[fd00::1]:2222", "n1.example.net", "N1", "n[1]")
+PATTERNS = (
+    *NAMES,
+    "*",
+    "n?",
+    "[n1]:*",
+    "[*]:2222",
+    "*.example.net",
+    "10.0.0.*",
+    "[fd00::*]:2222",
+    "N*",
+    "[N1]:2222",
+    "",
+)
+
+
+def drawn(random: Random) -> str:
+    lines = []
+    for _ in range(random.randint(0, 6)):
+        names = ",".join(
+            random.choice(("", "", "", "!")) + random.choice(PATTERNS) for _ in range(random.choice((1, 1, 2, 3)))
+        )
+        kind, key = random.choice((("ssh-ed25519", KEY), ("ssh-ed25519", OTHER), ("ssh-rsa", RSA)))
+        marker = random.choice(
+            ("",) * 4 + ("@revoked ", "@cert-authority ", "@cert-authority\t", "@Revoked ", "@revoked @cert-authority ")
+        )
+        between, end = random.choice((" ", "\t", "  ")), random.choice(("", " a comment", "\r", "\t"))
+        lines.append(
+            f"{random.choice(('', ' ', '# '))}{marker}{names}{between}{kind}{random.choice((' ', between))}{key}{end}"
+        )
+    return "\n".join(lines) + random.choice(("\n", ""))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("first", sample("lines_of_known_hosts", range(0, 600, 30), 2))
+def test_the_lines_of_a_name_are_those_that_ssh_keygen_finds(tmp_path: Path, first: int) -> None:
+    for seed in range(first, first + 30):
+        random, file = Random(f"lines of known_hosts/{seed}"), tmp_path / str(seed)  # noqa: S311 - reproducible on purpose
+        file.write_text(drawn(random), encoding="utf-8", newline="")
+        if seed % 3 == 0:
+            subprocess.run(["ssh-keygen", "-q", "-H", "-f", file], check=False, capture_output=True)
+        known, name = KnownHosts((file.read_text(encoding="utf-8"),)), random.choice(NAMES[:7])
+        asked = subprocess.run(["ssh-keygen", "-F", name, "-f", file], capture_output=True, text=True, check=False)
+        found = [line.split() for line in asked.stdout.splitlines() if not line.startswith("#")]
+        verdicts = {key: known.verdict((name.lower(),), key) for key in (KEY, OTHER, RSA)}
+        revoked = {words[3] for words in found if words[0] == "@revoked"}
+        assert known.authorities((name.lower(),)) == {words[3] for words in found if words[0] == "@cert-authority"}
+        assert {key for key, verdict in verdicts.items() if verdict is HostKeyVerdict.REVOKED} == revoked
+        plain = {words[2] for words in found if not words[0].startswith("@")}
+        assert {key for key, verdict in verdicts.items() if verdict is HostKeyVerdict.KNOWN} == plain - revoked
 
 
 @pytest.mark.process
