@@ -37,7 +37,7 @@ class ApiClient:
         self._files = TokenFile(connection.token_file) if connection.token_file else None
         self._lock = threading.Lock()
         plugin = connection.plugin
-        self._plugin = PluginCredentials(lambda: ask_plugin(plugin, connection)) if plugin else None
+        self._plugin = PluginCredentials(lambda: ask_plugin(plugin)) if plugin else None
         self._borne: Credential | None = None  # the credential with the certificate that ``_http`` uses
         self._may = False  # whether the server confirmed the needed rights
         self._refused: dict[str, float] = {}  # start of the current series of refusals

@@ -133,11 +133,11 @@ def _unusable(connection: ApiAccess, message: str) -> InputError:
     return InputError((Problem("bad-certificate", f"{connection.where}: {message}"),))
 
 
-def ask_plugin(plugin: Plugin, connection: ApiAccess) -> Credential:
+def ask_plugin(plugin: Plugin) -> Credential:
     """Run the plugin with limits and parse its output strictly. No message contains the output."""
     spec: dict[str, Any] = {"interactive": False}
-    if plugin.cluster_info:
-        spec["cluster"] = {"server": connection.server}
+    if plugin.cluster is not None:
+        spec["cluster"] = plugin.cluster
     environment = {
         **os.environ,
         **plugin.environment,

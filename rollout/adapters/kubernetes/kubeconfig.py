@@ -28,6 +28,8 @@ from rollout.core.text.yaml_source import Item
 from rollout.errors import InputError, Problem
 
 MOST_BYTES = 4 * 1024 * 1024
+_FOR_PLUGINS = "client.authentication.k8s.io/exec"
+"""The extension of a cluster that holds what plugins must know of it."""
 _NOT_OURS = {
     "insecure-skip-tls-verify": "the server would not be verified; set its certificate authority instead",
     "proxy-url": "proxies are not supported",
@@ -45,13 +47,15 @@ _NOT_FOR_USERS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plugin:
-    """An ``exec`` entry: a program that prints a credential. ``place`` is for messages."""
+    """An ``exec`` entry: a program that prints a credential. ``cluster``: what it is told of the cluster (``None``: nothing).
+    ``place`` is for messages.
+    """
 
     command: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     api_version: str
-    cluster_info: bool
+    cluster: Mapping[str, Any] | None
     hint: str
     place: str
 
@@ -114,15 +118,16 @@ class _Reading:
         self._refuse(user, _NOT_FOR_USERS)
         server = self._server(cluster)
         token_file = self._word(user, "tokenFile")
+        authority = self._content(cluster, "certificate-authority")
         return ApiAccess(
             server=server,
             tls_name=self._word(cluster, "tls-server-name"),
-            authority=self._content(cluster, "certificate-authority"),
+            authority=authority,
             certificate=self._content(user, "client-certificate"),
             key=self._content(user, "client-key"),
             token=self._word(user, "token"),
             token_file=self._folder / token_file if token_file else None,
-            plugin=self._plugin(user),
+            plugin=self._plugin(user, self._for_plugins(cluster, server, authority)),
             where=f"{self._path}, context {printable(name, 80)}",
             context=name,
         )
@@ -133,7 +138,11 @@ class _Reading:
         entry = self._root.entries().get(f"{kind}s")
         for item in entry.item.value if entry is not None and isinstance(entry.item.value, list) else []:
             body = item.entries().get(kind)
-            known.setdefault(self._word(item, "name"), body.item if body else item)
+            called = self._word(item, "name")
+            if called in known:
+                message = f"two {kind}s have the name `{printable(called, 80)}`, and kubectl reads no such file"
+                self._mistakes.add(item, "kubeconfig-unsupported", message)
+            known.setdefault(called, body.item if body else item)
         if name not in known:
             message = f"there is no {kind} `{printable(name, 80)}`"
             self._wrong(entry.item if entry else self._root, f"no-{kind}", message, did_you_mean(name, known))
@@ -142,7 +151,7 @@ class _Reading:
     def _refuse(self, item: Item, words: Mapping[str, str]) -> None:
         for key, why in words.items():
             entry = item.entries().get(key)
-            if entry is not None and entry.item.value not in (None, False, ""):
+            if entry is not None and entry.item.plain():
                 self._mistakes.add(entry, "kubeconfig-unsupported", f"`{key}`: {why}")
 
     def _server(self, cluster: Item) -> str:
@@ -189,7 +198,21 @@ class _Reading:
             if why := others_hold(path):
                 self._mistakes.add(item, "file-not-yours", why, REMEDY)
 
-    def _plugin(self, user: Item) -> Plugin | None:
+    def _for_plugins(self, cluster: Item, server: str, authority: bytes) -> Mapping[str, Any]:
+        """What a plugin with ``provideClusterInfo`` is told (``Cluster`` of client.authentication.k8s.io/v1)."""
+        told: dict[str, Any] = {"server": server}
+        for key in ("tls-server-name", "disable-compression"):
+            if value := self._plain(cluster, key):
+                told[key] = value
+        if authority:
+            told["certificate-authority-data"] = base64.b64encode(authority).decode()
+        extensions = self._plain(cluster, "extensions")
+        for each in extensions if isinstance(extensions, list) else []:
+            if isinstance(each, dict) and each.get("name") == _FOR_PLUGINS:
+                told["config"] = each.get("extension")
+        return told
+
+    def _plugin(self, user: Item, cluster: Mapping[str, Any]) -> Plugin | None:
         entry = user.entries().get("exec")
         if entry is None or entry.item.value is None:
             return None
@@ -211,7 +234,7 @@ class _Reading:
             arguments=tuple(self._words(item, "args")),
             environment={self._word(pair, "name"): self._word(pair, "value") for pair in pairs},
             api_version=version,
-            cluster_info=bool(self._plain(item, "provideClusterInfo")),
+            cluster=cluster if self._plain(item, "provideClusterInfo") else None,
             hint=printable(self._word(item, "installHint"), 200),
             place=str(self._mistakes.place(item)),
         )

@@ -108,6 +108,25 @@ def test_contexts_are_chosen_by_name_with_a_hint(tmp_path: Path) -> None:
         load_kubeconfig(path, "cc")
 
 
+@pytest.mark.parametrize("kind", ["cluster", "user", "context"])
+def test_two_entries_of_one_name_are_refused_as_by_kubectl(tmp_path: Path, kind: str) -> None:
+    """The first would count, and could be another cluster."""
+    path = Path(config(tmp_path, {"token": SECRET}))
+    document = json.loads(path.read_text())
+    name = document[f"{kind}s"][0]["name"]
+    document[f"{kind}s"].append(document[f"{kind}s"][0])
+    path.write_text(json.dumps(document, indent=1))
+    message = f"two {kind}s have the name `{name}`, and kubectl reads no such file [kubeconfig-unsupported]"
+    with pytest.raises(InputError) as error:
+        load_kubeconfig(str(path))
+    assert str(error.value).splitlines()[0].partition(": ")[2] == message
+
+
+def test_an_impersonation_of_nobody_is_none(tmp_path: Path) -> None:
+    user = {"token": SECRET, "as": "", "as-groups": [], "as-user-extra": {}}
+    assert load_kubeconfig(config(tmp_path, user)).token == SECRET
+
+
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere: No such file or directory \[no-kubeconfig\]"):
         load_kubeconfig(str(tmp_path / "nowhere"))
@@ -135,12 +154,15 @@ def test_an_invalid_authority_is_reported(tmp_path: Path) -> None:
         ApiClient(load_kubeconfig(config(tmp_path, {"token": SECRET}, **{"certificate-authority-data": authority})))
 
 
+def made_authority() -> bytes:
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout", "/dev/null"]
+    return subprocess.run(words, capture_output=True, check=True).stdout
+
+
 @pytest.mark.process
 def test_an_authority_is_read_as_kubectl_reads_it(tmp_path: Path) -> None:
     """Its base64 may have several lines, and the text beside a certificate any letters."""
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout", "/dev/null"]
-    made = subprocess.run(words, capture_output=True, check=True).stdout
-    authority = base64.encodebytes("# Főtanúsítvány\n".encode() + made).decode()
+    authority = base64.encodebytes("# Főtanúsítvány\n".encode() + made_authority()).decode()
     assert "\n" in authority.strip()
     access = load_kubeconfig(config(tmp_path, {"token": SECRET}, **{"certificate-authority-data": authority}))
     (found,) = context_for(access, b"", b"").get_ca_certs()
@@ -193,6 +215,41 @@ def test_a_plugins_token_is_used_until_it_ends(
     asking.get("/version", 5)
     assert bearer_seen(server) == ["Bearer loginyes"] * 2
     assert (tmp_path / "asked").read_text() == "x"
+
+
+@pytest.mark.process
+def test_a_plugin_is_told_of_the_cluster_what_kubectl_tells_it(
+    stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gardenlogin and others read which cluster it is from ``config``, and verify it by the authority (client.authentication.k8s.io/v1, ``Cluster``)."""
+    monkeypatch.chdir(tmp_path)
+    server = stack.enter_context(web(OK))
+    own = {"shootRef": {"name": "rno"}, "audience": "06e3fbd18de8"}
+    cluster = {
+        "certificate-authority-data": base64.b64encode(made_authority()).decode(),
+        "tls-server-name": "kubernetes",
+        "extensions": [
+            {"name": "cluster_info", "extension": {"provider": "minikube"}},
+            {"name": "client.authentication.k8s.io/exec", "extension": own},
+        ],
+    }
+    body = "open('told', 'w').write(os.environ['KUBERNETES_EXEC_INFO'])\n" + prints('{"token": "t"}')
+    user = execs(plugin(body))
+    user["exec"]["provideClusterInfo"] = True
+    client(stack, config(tmp_path, user, server.url, **cluster)).get("/version", 5)
+    spec = json.loads((tmp_path / "told").read_text())["spec"]
+    assert spec == {
+        "interactive": False,
+        "cluster": {
+            "server": server.url,
+            "tls-server-name": "kubernetes",
+            "certificate-authority-data": cluster["certificate-authority-data"],
+            "config": own,
+        },
+    }
+    user["exec"]["provideClusterInfo"] = False
+    client(stack, config(tmp_path, user, server.url, **cluster)).get("/version", 5)
+    assert json.loads((tmp_path / "told").read_text())["spec"] == {"interactive": False}
 
 
 @pytest.mark.process

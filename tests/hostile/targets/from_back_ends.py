@@ -75,7 +75,7 @@ CREDENTIAL = {
     "kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
     "status": {"token": CANARY, "expirationTimestamp": "2026-11-20T19:52:15Z"},
 }  # fmt: skip
-PLUGIN = Plugin("/bin/plugin", (), {}, "client.authentication.k8s.io/v1", cluster_info=False, hint="", place="k:1:1")
+PLUGIN = Plugin("/bin/plugin", (), {}, "client.authentication.k8s.io/v1", cluster=None, hint="", place="k:1:1")
 
 
 class _Says(HttpEndpoint):
