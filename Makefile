@@ -162,7 +162,7 @@ incidents: setup ## the three incidents on a real node with a real kubelet 1.20.
 healthy-log: setup ## an hour of a healthy kubelet 1.20.2, in whose log diagnose must find nothing; writes results/healthy.md (root; after make incidents; MINUTES=60, V=4, LOG=file.gz keeps it)
 	$(BIN)/python -m tests.incidents.healthy --minutes $(or $(MINUTES),60) --verbosity $(or $(V),4) $(if $(LOG),--log $(LOG))
 
-test-apiserver: setup ## the gates on a real kube-apiserver (first builds it, 7 minutes: golang-go, etcd-server; RECORD=1 records)
+test-apiserver: setup ## the gates on a real kube-apiserver (first builds it, 7 minutes; RECORD=1 records)
 	tests/adapters/kubernetes/build-apiserver.sh $(CACHE)
 	ROLLOUT_REAL_API=1 ROLLOUT_RECORD=$(RECORD) $(BIN)/pytest -q tests/adapters/kubernetes tests/features/drain
 

@@ -1,10 +1,9 @@
-"""A real kube-apiserver with Debian's etcd, for one test session. ``build-apiserver.sh`` builds the binary."""
+"""A real kube-apiserver with Debian's etcd, for one test session. ``build-apiserver.sh`` gets both."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import ssl
@@ -17,6 +16,7 @@ from typing import Any
 from tests.controllers import PATIENCE, until
 
 BINARY = Path(os.environ.get("ROLLOUT_APISERVER", Path.home() / ".cache/rollout-tests/kube-apiserver"))
+ETCD = BINARY.with_name("etcd")
 ADMIN, READER, DRAINER, WRITER, NOBODY = "admin-token", "reader-token", "drainer-token", "writer-token", "nobody-token"
 LOOKER = "looker-token"
 """It may read the ConfigMaps, and write none."""
@@ -53,8 +53,8 @@ def binding(name: str, user: str) -> dict[str, Any]:
 
 
 def can_run() -> bool:
-    """Whether the binary and an etcd exist."""
-    return BINARY.exists() and shutil.which("etcd") is not None
+    """Whether both exist."""
+    return BINARY.exists() and ETCD.exists()
 
 
 class ApiServer:
@@ -69,7 +69,7 @@ class ApiServer:
         key = folder / "sa.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
         self._processes = [
-            self._start("etcd", "etcd", f"--data-dir={folder / 'etcd'}", f"--listen-client-urls=http://127.0.0.1:{clients}",
+            self._start("etcd", str(ETCD), f"--data-dir={folder / 'etcd'}", f"--listen-client-urls=http://127.0.0.1:{clients}",
                         f"--advertise-client-urls=http://127.0.0.1:{clients}", f"--listen-peer-urls=http://127.0.0.1:{peers}",
                         "--unsafe-no-fsync"),
             self._start("kube-apiserver", str(BINARY), f"--etcd-servers=http://127.0.0.1:{clients}", f"--secure-port={self._port}",

@@ -22,7 +22,7 @@ def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer | 
     if not os.environ.get("ROLLOUT_REAL_API"):
         yield None
         return
-    assert can_run(), "there is no kube-apiserver, or no etcd: `make test-apiserver` builds the one, apt has the other"
+    assert can_run(), "there is no kube-apiserver, or no etcd: `make test-apiserver` gets both"
     server = ApiServer(tmp_path_factory.mktemp("apiserver"))
     yield server
     server.close()
