@@ -24,8 +24,8 @@ from rollout.errors import AwayError, RemoteError
 
 MOST_BYTES = 64 * 1024 * 1024
 CONNECTIONS = 160
-_AWAY = frozenset({408, 429, 500, 502, 503, 504})
-"""Statuses after which a retry may succeed."""
+_AWAY = frozenset({408, 425, 429, *range(500, 600)}) - {501, 505}
+"""Statuses after which a retry may succeed; proxies have some of their own, such as 520 to 530."""
 _CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 """What a load balancer without a back end does, or a server that restarts. It shows nothing about a certificate."""
 

@@ -76,6 +76,9 @@ OWN_LIMIT = (
 )
 """In messages of evictions for a limit of the pod itself, which no threshold of the node decides (pkg/kubelet/eviction/helpers.go)."""
 
+OWN_DEADLINE = "DeadlineExceeded"
+"""The reason of a pod that has reached its activeDeadlineSeconds (pkg/kubelet/active_deadline.go)."""
+
 REGISTERS = 60.0
 """Seconds after a restart in which a device plugin may still have to register: until then a kubelet reports none of its devices
 (pkg/kubelet/cm/devicemanager/manager.go, readCheckpoint)."""
@@ -250,7 +253,7 @@ def _ended(pod: Pod, baseline: Baseline) -> str:
     """
     if pod.phase not in ENDED or pod.deleting or baseline.over(pod):
         return ""
-    if pod.reason == EVICTED and any(form in pod.message for form in OWN_LIMIT):
+    if pod.reason == OWN_DEADLINE or (pod.reason == EVICTED and any(form in pod.message for form in OWN_LIMIT)):
         return ""
     ran = [container for container in pod.containers if container.since]
     if pod.reason == EVICTED and ran and not any(_by_us(container, baseline) for container in ran):

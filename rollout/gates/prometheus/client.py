@@ -122,6 +122,9 @@ def _sample(entry: Any) -> Sample:
     pairs = [(name, value) for name, value in sorted(metric.items()) if name != "__name__"]
     labels = ", ".join(f"{name}={value}" for name, value in pairs)
     words = tuple(value for _, value in pairs if isinstance(value, str))
+    if "histogram" in entry and "value" not in entry:
+        message = f"the sample {{{printable(labels, 120)}}} is a native histogram, not a number"
+        raise RemoteError("bad-query", message, hint="take a number of it, as in `histogram_quantile(0.9, …)`")
     return Sample(printable(labels, 120), _value(entry.get("value")), words)
 
 

@@ -104,8 +104,10 @@ def test_a_job_that_a_kubelet_rejects_is_a_failure_whatever_its_reason(reason: s
     assert (verdict, said) == (Verdict.FAIL, f"1 pod rejected or ended: ci/job Failed ({reason}: {message})")
 
 
-def test_a_job_that_failed_by_itself_is_no_rejected_pod() -> None:
-    job = replace(WEB, forever=False)
+@pytest.mark.parametrize("forever", [True, False])
+def test_a_pod_that_has_reached_its_own_deadline_is_no_rejected_pod(forever: bool) -> None:
+    """``activeDeadlineSeconds``: pkg/kubelet/active_deadline.go."""
+    job = replace(WEB, forever=forever)
     failed = replace(
         job,
         phase="Failed",

@@ -45,6 +45,26 @@ def test_a_page_is_judged_by_its_answer(
     assert said is None or found[1] == said
 
 
+@pytest.mark.parametrize(
+    ("charset", "encoding"),
+    [
+        ("charset=ISO-8859-1", "latin-1"),
+        ('Charset="windows-1252"', "cp1252"),
+        ("charset=utf-16", "utf-16"),
+        ("charset=utf-8", "utf-8"),
+        ("charset=x-unknown", "utf-8"),
+        ("charset=base64", "utf-8"),
+        ("charset=idna", "utf-8"),
+        ("", "utf-8"),
+    ],
+)
+def test_a_page_is_read_in_the_encoding_that_its_server_names(stack: ExitStack, charset: str, encoding: str) -> None:
+    """RFC 9110, section 8.3.2. In another encoding the text would not be found, and a healthy page fails its wave."""
+    reply = Reply(body="Zustand: verfügbar".encode(encoding), headers=(("Content-Type", f"text/html; {charset}"),))
+    gate = page(stack.enter_context(web(reply)).url, contains="verfügbar")
+    assert one(Asked(stack, "", gate).judge()) == (PASS, "answered 200")
+
+
 def test_an_unreachable_page_is_unknown(stack: ExitStack) -> None:
     assert one(Asked(stack, "", page(nobody())).judge()) == (
         UNKNOWN,

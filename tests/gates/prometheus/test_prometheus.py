@@ -170,6 +170,30 @@ def test_a_back_end_that_recovers_within_the_timeout_counts(stack: ExitStack) ->
     assert len(asked.seen) == 3
 
 
+@pytest.mark.parametrize("status", [425, 500, 502, 520, 522, 530])
+def test_an_error_of_a_proxy_that_goes_away_counts_no_more(stack: ExitStack, status: int) -> None:
+    """Cloudflare answers 520 to 530 where its server is away."""
+    assert judged(stack, Reply(status, b"error code"), vector(0))[0] is PASS
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 501, 505])
+def test_an_error_that_stays_is_told_at_once(stack: ExitStack, status: int) -> None:
+    asked = stack.enter_context(web(Reply(status, b"no"), vector(0)))
+    assert one(Asked(stack, asked.url, AT_MOST).judge())[0] is UNKNOWN
+    assert len(asked.seen) == 1
+
+
+@pytest.mark.parametrize("beside", [(), (0.01,)], ids=["alone", "beside a number"])
+def test_a_native_histogram_is_told_as_one(stack: ExitStack, beside: tuple[float, ...]) -> None:
+    """Prometheus' HTTP API gives such a sample a ``histogram`` in place of a ``value``."""
+    found = json.loads(vector(*beside, age=0.0).body.replace(NOW, b"1"))
+    histogram = {"count": "6", "sum": "3.3", "buckets": [[0, "0.5", "1", "6"]]}
+    found["data"]["result"].append({"metric": {"node": "n7"}, "histogram": [1, histogram]})
+    verdict, said = judged(stack, Reply(body=json.dumps(found).encode()))
+    assert verdict is UNKNOWN
+    assert "the sample {node=n7} is a native histogram, not a number" in said
+
+
 def test_a_permanent_error_is_unknown(stack: ExitStack) -> None:
     assert judged(stack, BROKEN) == (UNKNOWN, "request failed: answered 500: internal error [http-500]")
 
