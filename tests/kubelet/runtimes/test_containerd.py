@@ -274,6 +274,19 @@ def test_a_containerd_that_pulls_locally_reads_the_cri_table(line: str) -> None:
     assert "pulls locally because of" in found.notes[1]
 
 
+@pytest.mark.parametrize(("version", "local"), [("2.1.9", True), ("2.2.7", True), ("2.3.4", False)])
+def test_keys_of_version_2_beside_the_runtimes_move_with_those_of_all_files_up_to_2_2(
+    version: str, local: bool
+) -> None:
+    """From 2.3 on they move with the runtimes of their own file (``migrateConfig``)."""
+    table = '[plugins."io.containerd.grpc.v1.cri".containerd'
+    main = f"version = 2\nimports = ['{EXTRA}']\n{table}]\n  discard_unpacked_layers = true\n"
+    gpu = f'version = 2\n{table}.runtimes.nvidia]\n  runtime_type = "io.containerd.runc.v2"\n'
+    found = containerd(version, regular(CONTAINERD, main), regular(EXTRA, gpu))
+    (edit,) = change(found, wanted(maxConcurrentDownloads=6)).files
+    assert (b"transfer" not in edit.after) == local
+
+
 def test_three_in_the_cri_table_would_change_how_it_pulls_and_is_refused() -> None:
     text = V3.replace("snapshotter =", "max_concurrent_downloads = 5\n    snapshotter =")
     assert "would end that" in str(

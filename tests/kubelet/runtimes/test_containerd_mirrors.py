@@ -153,6 +153,9 @@ def test_a_mirror_between_others_is_inserted_in_order() -> None:
         (EXISTING, ("https://old.example",), "mirror-not-capable"),
         ('host = {"https://x.example" = {}}\n', ("https://a.example",), "toml-unprovable"),
         ("host = 5\n", ("https://a.example",), "toml-unprovable"),
+        # a host without a header, which containerd 2 ignores
+        ("host.'https://a.example'.capabilities = ['pull', 'resolve']\n", ("https://a.example",), "toml-unprovable"),
+        ("[host]\n'https://a.example' = {}\n", ("https://a.example",), "toml-unprovable"),
         ("[host\n", ("https://a.example",), "toml-unreadable"),
     ],
 )

@@ -30,7 +30,9 @@ def test_dockerd_does_not_start_with_the_option_twice() -> None:
     found = with_service(
         node(Runtime.DOCKERSHIM, "20.10.24"), "docker.service", f"[Service]\nExecStart={command}\n", command
     )
-    assert refused(found, Runtime.DOCKERSHIM, DOWNLOADS).reference == "dockerd-flag"
+    error = refused(found, Runtime.DOCKERSHIM, DOWNLOADS)
+    assert error.reference == "dockerd-flag"
+    assert "from ExecStart in /lib/systemd/system/docker.service" in str(error)
 
 
 def test_a_wanted_default_of_dockerd_needs_no_change() -> None:

@@ -53,20 +53,24 @@ def local_because(config: Config) -> tuple[str, ...]:
 
 
 def _any(config: Config, keys: tuple[str, ...], falls_back: Callable[[Any], bool]) -> bool:
-    set_values = [value for file, table in config.tables if (value := _value(file, table, keys)) is not None]
+    set_values = [value for file, table in config.tables if (value := _value(config, file, table, keys)) is not None]
     return bool(set_values) and falls_back(set_values[-1])
 
 
-def _value(file: ConfigFile, table: KeyPath, keys: tuple[str, ...]) -> Any:
-    """The value in this table as 2.x migrates it: keys of version 2 under ``containerd`` move if it names runtimes."""
+def _value(config: Config, file: ConfigFile, table: KeyPath, keys: tuple[str, ...]) -> Any:
+    """The value in this table as 2.x migrates it: keys of version 2 under ``containerd`` move if it names runtimes.
+
+    From 2.3 on those of the same file count.
+    """
     if table == CRI_V3:
         return toml_edit.value_at(file.document, (*CRI_V3, *keys))
     if keys[0] in _ONLY_V3:
         return None
     if keys[0] not in _UNDER_CONTAINERD:
         return toml_edit.value_at(file.document, (*CRI_V2, *keys))
-    named = toml_edit.value_at(file.document, (*CRI_V2, "containerd", "runtimes"))
-    return toml_edit.value_at(file.document, (*CRI_V2, "containerd", *keys)) if named is not None else None
+    migrated = (file,) if config.containerd.number >= _EACH_BY_ITS_OWN else config.files
+    named = any(_holds(each, (*CRI_V2, "containerd", "runtimes")) for each in migrated)
+    return toml_edit.value_at(file.document, (*CRI_V2, "containerd", *keys)) if named else None
 
 
 MAIN = "/etc/containerd/config.toml"

@@ -30,7 +30,7 @@ from rollout.kubelet.values import reason
 #
 # containerd uses the order of ``[host."URL"]`` tables in the file (``getSortedHosts``) and tries the registry
 # itself last, whether ``server`` is given or not. Ours come first, in their order; other hosts stay behind them
-# in theirs.
+# in theirs. From 2.0 on a host without a header of its own, by dotted keys or an inline table, is none.
 #
 # A mirror's path is the root of its API. containerd adds ``/v2`` to a path that does not end so
 # (``https://m/v2/cache`` would become ``/v2/cache/v2``) unless its table contains ``override_path = true``
@@ -53,6 +53,8 @@ def merged(text: str, wanted: tuple[str, ...], path: str) -> str:
     names = {_plain(name): name for name in there}
     for mirror in wanted:
         _check_capable(mirror, there.get(names.get(_plain(mirror), "")), path)
+        if _plain(mirror) in names:
+            _start(text, names[_plain(mirror)], path)
     rest = [name for name in there if _plain(name) not in {_plain(mirror) for mirror in wanted}]
     order = [*(names.get(_plain(mirror), _plain(mirror)) for mirror in wanted), *rest]
     if [name for name in order if name in there] != list(there):
@@ -123,7 +125,7 @@ def _start(text: str, host: str, path: str) -> int:
             continue
         if host in named:
             return _with_comments(text, found.start())
-    raise LayoutError("toml-unprovable", f"{path}: {host} has no table of its own")
+    raise LayoutError("toml-unprovable", f"{path}: {host} has no table of its own; containerd 2 ignores such a host")
 
 
 def _with_comments(text: str, at: int) -> int:

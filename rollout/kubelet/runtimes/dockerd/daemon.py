@@ -75,7 +75,7 @@ def _added(text: str, members: tuple[_Member, ...], key: str, value: int) -> str
     """Adds the member at the end, with the spacing of the member before it."""
     member = f"{json.dumps(key)}: {value}"
     if not members:
-        end = "" if "\n" in text[text.index("{") :] else "\n"
+        end = "" if "\n" in text[text.index("{") : text.rindex("}")] else "\n"
         return text.replace("{", "{\n  " + member + end, 1)
     last = members[-1]
     begin = len(text[: last.begin].rstrip(" \t\r\n"))
@@ -152,8 +152,11 @@ def change(snapshot: Snapshot, wanted: Wanted) -> Change:
     command = service.find(snapshot, _UNIT)
     given = command.flag(f"--{_KEY}")
     if given is not None:
+        piece = command.origin(f"--{_KEY}")
+        told = f" from {piece.origin}" if piece else ""
         raise LayoutError(
-            "dockerd-flag", f"dockerd runs with --{_KEY}={given}; it would not start with the key in a file as well"
+            "dockerd-flag",
+            f"dockerd runs with --{_KEY}={given}{told}; it would not start with the key in a file as well",
         )
     path = command.flag("--config-file") or _FILE
     before = node_files.text(snapshot.files, path)
