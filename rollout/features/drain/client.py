@@ -75,8 +75,11 @@ class Evictions:
 
 def _outcome_of(answer: HttpAnswer, path: str) -> EvictionAnswer:
     if answer.status in DONE:
+        mapping(decoded(answer), "the answer")  # a login page shows no eviction
         return EvictionAnswer(Eviction.ACCEPTED)
     error = said(answer, path)
+    if answer.status in (403, 429) and not _document(answer):
+        raise AwayError(f"http-{answer.status}", error.message)  # of a proxy: no API server refused it
     if error.reference == "not-found" or (answer.status == 409 and any(words in error.message for words in _ANOTHER)):
         return EvictionAnswer(Eviction.GONE, error.message)
     if answer.status == 403 and any(cause.get("reason") == "NamespaceTerminating" for cause in _all_causes(answer)):
@@ -108,7 +111,15 @@ def _retry_after(answer: HttpAnswer) -> float:
 
 
 def _details(answer: HttpAnswer) -> Mapping[str, Any]:
-    return mapping(mapping(decoded(answer), "the answer").get("details"), "details")
+    return mapping(_document(answer).get("details"), "details")
+
+
+def _document(answer: HttpAnswer) -> Mapping[str, Any]:
+    """The JSON in an answer; nothing of what is none."""
+    try:
+        return mapping(decoded(answer), "the answer")
+    except RemoteError:
+        return {}
 
 
 def _left(until: float) -> float:

@@ -248,6 +248,27 @@ def test_a_busy_server_is_not_a_blocking_budget(stack: ExitStack, tmp_path: Path
     assert error.value.reference == "http-429"
 
 
+@pytest.mark.parametrize("status", [200, 201])
+def test_an_answer_that_is_none_of_an_api_server_does_not_say_that_a_pod_is_evicted(
+    stack: ExitStack, tmp_path: Path, status: int
+) -> None:
+    """A proxy in front of the server answers every request with its login page, and 200."""
+    with pytest.raises(RemoteError, match=r"the answer is not JSON \[bad-answer\]"):
+        evicted(stack, tmp_path, Reply(status, b"<html>Sign in</html>"))
+
+
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_proxy_that_refuses_an_eviction_is_told_as_such_and_asked_again(
+    stack: ExitStack, tmp_path: Path, status: int
+) -> None:
+    with pytest.raises(AwayError) as error:
+        evicted(stack, tmp_path, Reply(status, b"<html>Blocked by policy</html>"))
+    assert (error.value.reference, error.value.message) == (
+        f"http-{status}",
+        f"answered {status}: <html>Blocked by policy</html>",
+    )
+
+
 def test_an_eviction_in_a_namespace_that_is_being_deleted_is_retried(stack: ExitStack, tmp_path: Path) -> None:
     details = {"causes": [{"reason": "NamespaceTerminating", "message": "namespace ci-1 is being terminated"}]}
     answer = evicted(stack, tmp_path, said(403, {"message": "unable to create new content", "details": details}))
