@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rollout.core.model.conditions import StartAnswer
@@ -136,6 +137,78 @@ def test_where_it_is_open_the_wall_clock_shows_a_time_of_the_window(
         clock = datetime.fromtimestamp(now, zone)
         shows = clock.hour * 60 + clock.minute
         assert begins <= shows < ends if begins < ends else shows >= begins or shows < ends
+
+
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - what a wall clock shows
+CHANGES = [
+    ("Europe/Zurich", "2026-03-29T01:00"),
+    ("Europe/Zurich", "2026-10-25T01:00"),
+    ("America/Havana", "2026-03-08T05:00"),
+    ("America/Havana", "2026-11-01T05:00"),
+    ("Australia/Lord_Howe", "2026-04-04T15:00"),  # by half an hour
+    ("Africa/Cairo", "2026-10-29T21:00"),  # from midnight to the evening before
+    ("Antarctica/Troll", "2026-03-29T01:00"),  # by two hours
+    ("Pacific/Apia", "2011-12-30T10:00"),  # a whole day is skipped
+    ("Asia/Pyongyang", "2018-05-04T15:00"),
+]
+
+
+def minutes_open(found: ChangeCalendar, zone: tzinfo, first: int, last: int) -> set[int]:
+    """The minutes since 1970 in which a window is open, found by looking at the wall clock in each of them."""
+    shown = {
+        minute: int((datetime.fromtimestamp(minute * 60, zone).replace(tzinfo=None) - EPOCH).total_seconds()) // 60
+        for minute in range(first - 3 * 1440, last + 3 * 1440)
+    }
+    times: dict[int, list[int]] = defaultdict(list)
+    for minute, wall in shown.items():
+        times[wall].append(minute)
+
+    def instant(wall: int, *, last: bool) -> int:
+        if wall in times:
+            return max(times[wall]) if last else min(times[wall])
+        return next(minute for minute, now in shown.items() if now > wall)
+
+    open_: set[int] = set()
+    for wall in range(min(times) // 1440 + 1, max(times) // 1440 - 1):
+        day = list(Weekday)[(wall + 3) % 7]  # 1970-01-01 was a Thursday
+        for window in found.windows:
+            if day in window.days:
+                later = 0 if window.ends > window.begins else 1440
+                begin = instant(wall * 1440 + window.begins, last=True)
+                open_.update(range(begin, instant(wall * 1440 + window.ends + later, last=False)))
+    return {minute for minute in open_ if first <= minute < last}
+
+
+DAYS = st.just(EVERY_DAY) | st.frozensets(st.sampled_from(tuple(Weekday)), min_size=1)
+QUARTERS = st.integers(-10, 10) | st.integers(-48, 48)
+"""Of an hour, before or after the clock changes."""
+
+
+@given(
+    st.lists(st.tuples(DAYS, QUARTERS, QUARTERS), min_size=1, max_size=2),
+    st.sampled_from(CHANGES),
+)
+@example([(EVERY_DAY, 2, 20)], ("Europe/Zurich", "2026-10-25T01:00"))
+@example([(EVERY_DAY, -20, 2)], ("Europe/Zurich", "2026-10-25T01:00"))
+@example([(EVERY_DAY, 0, 2)], ("Europe/Zurich", "2026-10-25T01:00"))
+@settings(max_examples=examples(20), deadline=None)
+def test_around_a_change_of_clocks_it_is_open_in_the_minutes_of_the_wall_clock(
+    drawn: list[tuple[frozenset[Weekday], int, int]], change: tuple[str, str]
+) -> None:
+    zone, middle = ZoneInfo(change[0]), int(at(change[1])) // 60
+    clock = datetime.fromtimestamp(middle * 60, zone)
+    shown = clock.hour * 60 + clock.minute
+    made = [Window(days, (shown + 15 * one) % 1440, (shown + 15 * other) % 1440 or 1440) for days, one, other in drawn]
+    windows = tuple(window for window in made if window.begins != window.ends)
+    found, first, last = ChangeCalendar(HERE, "", windows, ()), middle - 2160, middle + 2160
+    now, open_ = float(first * 60), set[int]()
+    while windows and now < last * 60:
+        said = answer([(found, zone)], now)
+        until = last * 60 if said.until is None else min(said.until, last * 60)
+        if said.is_open:
+            open_.update(range(int(now) // 60, int(until) // 60))
+        now = until
+    assert open_ == minutes_open(found, zone, first, last)
 
 
 def test_an_answer_holds_until_it_says() -> None:
