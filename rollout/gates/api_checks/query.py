@@ -312,9 +312,12 @@ def _by_us(container: Container, baseline: Baseline) -> bool:
 
 
 def _image_pulls(sight: Sight, baseline: Baseline) -> Judged:
-    failing = [said for pod in sight.pods for said in _not_pulled(pod, baseline.knew(pod) or {})]
-    if failing:
-        return Verdict.FAIL, _listed(failing, "container", "cannot pull an image that it could pull before")
+    known = [said for pod in sight.pods if (then := baseline.knew(pod)) is not None for said in _not_pulled(pod, then)]
+    new = [said for pod in sight.pods if baseline.knew(pod) is None for said in _not_pulled(pod, {})]
+    if known or new:
+        found = [_listed(known, "container", "cannot pull an image that it could pull before")] if known else []
+        found += [_listed(new, "container", "of new pods cannot pull an image")] if new else []
+        return Verdict.FAIL, "; ".join(found)
     old = sum(then.pulling_failed for pod in baseline.pods.values() for then in pod.values())
     return Verdict.PASS, "no new pull failure" + (f"; {old} already failed before" if old else "")
 
