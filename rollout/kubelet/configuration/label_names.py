@@ -9,9 +9,9 @@ import re
 
 _MOST, _MOST_IN_SUBDOMAIN = 63, 253
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_VALUE = f"({_KEY})?"
+_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_KEY = re.compile("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_VALUE = re.compile(f"({_KEY.pattern})?")
 _LETTERS = "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 _KEY_NAMED_SINCE = 35
 
@@ -30,13 +30,13 @@ def key_errors(text: str, minor: int) -> list[str]:
         errors.append("name part must be non-empty")
     elif _length(name) > _MOST:
         errors.append(f"name part {_too_long(_MOST, minor)}")
-    return errors if _fits(_KEY, name) else [*errors, f"name part {key}"]
+    return errors if _KEY.fullmatch(name) else [*errors, f"name part {key}"]
 
 
 def value_errors(text: str, minor: int) -> list[str]:
     """``IsValidLabelValue``; none for a valid value."""
     errors = [_too_long(_MOST, minor)] if _length(text) > _MOST else []
-    if not _fits(_VALUE, text):
+    if not _VALUE.fullmatch(text):
         empty_or = f"a valid label must be an empty string or consist of {_LETTERS}"
         errors.append(empty_or + _such_as(_VALUE, "MyValue", "my_value", "12345"))
     return errors
@@ -45,7 +45,7 @@ def value_errors(text: str, minor: int) -> list[str]:
 def subdomain_errors(text: str, minor: int) -> list[str]:
     """``IsDNS1123Subdomain``: the name of a Node, or the prefix of a key."""
     errors = [_too_long(_MOST_IN_SUBDOMAIN, minor)] if _length(text) > _MOST_IN_SUBDOMAIN else []
-    if not _fits(_SUBDOMAIN, text):
+    if not _SUBDOMAIN.fullmatch(text):
         letters = (
             "lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"
         )
@@ -57,10 +57,6 @@ def _prefix_errors(prefix: str, minor: int) -> list[str]:
     return subdomain_errors(prefix, minor) if prefix else ["must be non-empty"]
 
 
-def _fits(pattern: str, text: str) -> bool:
-    return re.fullmatch(pattern, text, re.ASCII) is not None
-
-
 def _length(text: str) -> int:
     """Go counts bytes."""
     return len(text.encode("utf-8", "surrogateescape"))
@@ -70,7 +66,7 @@ def _too_long(most: int, minor: int) -> str:
     return f"must be no more than {most} {'bytes' if minor >= _KEY_NAMED_SINCE else 'characters'}"
 
 
-def _such_as(pattern: str, *examples: str) -> str:
+def _such_as(pattern: re.Pattern[str], *examples: str) -> str:
     """``RegexError``, with its two blanks between examples."""
     listed = " or ".join(f"'{example}', " for example in examples)
-    return f" (e.g. {listed}regex used for validation is '{pattern}')"
+    return f" (e.g. {listed}regex used for validation is '{pattern.pattern}')"
