@@ -563,4 +563,4 @@ def _say_once(words: str) -> None:
 
 def new_run_id() -> str:
     """Sorts by time, and two in one second still differ."""
-    return f"r{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    return f"r{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"

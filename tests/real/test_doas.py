@@ -73,7 +73,7 @@ def test_plan_apply_verify_rollback_and_emergency_go_through_doas(site: Site) ->
         assert "=5m" in site.flags()
         verified = site.rollout("verify", "--cluster", "real")
         assert verified.returncode == 0, verified.stdout + verified.stderr
-        words = back if back[1:] else (*back, re.findall(r"\br\d{8}-\d{6}-[0-9a-f]{4}\b", applied.stdout)[0])
+        words = back if back[1:] else (*back, re.findall(r"\br\d{8}-\d{6}-[0-9a-f]{6}\b", applied.stdout)[0])
         reverted = site.rollout(*words, "--yes")
         assert reverted.returncode == 0, reverted.stdout + reverted.stderr
         assert site.files() == before
