@@ -197,6 +197,12 @@ def test_an_unlisted_import_is_refused() -> None:
     assert "does not contain /opt/site.toml" in str(refused(containerd("2.1.0", regular(CONTAINERD, text))))
 
 
+def test_an_import_that_is_missing_is_told_with_the_file_that_names_it() -> None:
+    first = regular(EXTRA, "imports = ['/etc/containerd/gone.toml']\n")
+    found = containerd("2.1.0", regular(CONTAINERD, V3), first, absent("/etc/containerd/gone.toml"))
+    assert f"{EXTRA} imports /etc/containerd/gone.toml" in str(refused(found))
+
+
 def test_a_table_of_another_config_version_is_refused() -> None:
     stray = V3 + '[plugins."io.containerd.grpc.v1.cri"]\nimage_pull_progress_timeout = "1m"\n'
     assert refused(containerd("2.3.4", regular(CONTAINERD, stray))).reference == "containerd-config"

@@ -110,6 +110,27 @@ def test_a_registry_that_used_the_default_directory_is_reported() -> None:
     assert found.notes[0] == f"docker.io no longer uses {CERTS}/_default, which applied to it"
 
 
+@pytest.mark.parametrize(("version", "empty"), [("2.2.1", True), ("2.2.2", False)])
+def test_an_empty_config_path_is_no_directory_to_the_first_two_of_2_2(version: str, empty: bool) -> None:
+    """`containerd config default` of 2.1 writes it; local pulls would otherwise read both default directories."""
+    lines = "use_local_image_pull = true\n    registry.config_path = ''"
+    found = change(version, v3(lines), directory(CERTS))
+    assert [edit.path for edit in found.files] == ([CONTAINERD] if empty else []) + [HOSTS]
+
+
+@pytest.mark.parametrize("spelled", [f"{CERTS}/", "/etc//containerd/certs.d", f"{CERTS}/:/etc/docker/certs.d"])
+def test_a_directory_that_is_spelled_otherwise_is_the_same(spelled: str) -> None:
+    """A file that is there was planned as a new one, under a path with two slashes."""
+    there = regular(f"{CERTS}/docker.io/hosts.toml", 'server = "https://registry-1.docker.io"\n')
+    (edit,) = change(
+        "2.0.0",
+        v3(f"    [plugins.'io.containerd.cri.v1.images'.registry]\n      config_path = '{spelled}'\n"),
+        there,
+        directory(CERTS),
+    ).files
+    assert (edit.path, edit.before) == (there.path, there.content)
+
+
 def test_an_unlisted_directory_is_refused() -> None:
     assert refused("1.7.24", v2("/opt/registries")).reference == "layout-not-understood"
 

@@ -206,19 +206,19 @@ def load(snapshot: Snapshot, command: Command, containerd: RuntimeVersion) -> Co
 
 def _with_imports(snapshot: Snapshot, main: ConfigFile, containerd: RuntimeVersion) -> tuple[ConfigFile, ...]:
     loaded = {main.path: main}
-    pending = _imports(snapshot, main, containerd)
+    pending = [(main.path, path) for path in _imports(snapshot, main, containerd)]
     while pending:
-        path, *pending = pending
+        (importer, path), *pending = pending
         if path in loaded:
             continue
         text = node_files.text(snapshot.files, path)
         if text is None or len(loaded) >= _MOST_FILES:
             raise LayoutError(
                 "containerd-config",
-                f"{main.path} imports {path}, which does not exist or is not among the files that the agent lists",
+                f"{importer} imports {path}, which does not exist or is not among the files that the agent lists",
             )
         loaded[path] = ConfigFile(path, text, toml_edit.read(text, path))
-        pending = [*pending, *_imports(snapshot, loaded[path], containerd)]
+        pending += [(path, imported) for imported in _imports(snapshot, loaded[path], containerd)]
     return tuple(loaded.values())
 
 

@@ -8,6 +8,7 @@ to a containerd that pulls through its transfer service: 2.1 to 2.3 treat those 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import tomllib
 from collections.abc import Mapping
@@ -156,7 +157,7 @@ def part(snapshot: Snapshot, config: Config, setting: Setting, row: Row) -> Part
     if snapshot.facts.keys() & {"hosts-truncated", "host-folders-truncated"}:
         raise LayoutError("layout-not-understood", "more hosts.toml files than the agent lists")
     place = config.image_key("registry", row.key)
-    now = str(place.value or row.default)
+    now = str(place.value or ("" if _keeps_empty(config, place) else row.default))
     _check_old_way(config, place)
     assignments, notes = _config_path(config, setting, place, now)
     root = str(assignments[0].value) if assignments else now
@@ -164,6 +165,12 @@ def part(snapshot: Snapshot, config: Config, setting: Setting, row: Row) -> Part
     made = [_host(snapshot.files, root, host, wanted[host], setting) for host in sorted(wanted)]
     edits = tuple(edit for edit, _ in made if edit is not None)
     return Part(assignments, edits, (*notes, *(note for _, found in made for note in found)))
+
+
+def _keeps_empty(config: Config, place: KeyPlace) -> bool:
+    """``config_path = ""`` is the default to later versions; to 2.2.0 and 2.2.1 only in a table of version 2 (``migrateConfig``)."""
+    early = (2, 2, 0) <= config.containerd.number < (2, 2, 2)
+    return early and place.value == "" and place.keys[: len(CRI_V3)] == CRI_V3
 
 
 def _check_old_way(config: Config, place: KeyPlace) -> None:
@@ -192,7 +199,7 @@ def _config_path(
 def _host(
     files: Files, roots: str, host: str, endpoints: object, setting: Setting
 ) -> tuple[FileChange | None, tuple[str, ...]]:
-    path, notes = _path(files, [root for root in roots.split(":") if root], host)
+    path, notes = _path(files, [_spelled(files, root) for root in roots.split(":") if root], host)
     wanted = tuple(str(endpoint) for endpoint in endpoints) if isinstance(endpoints, list) else ()
     before = node_files.text(files, path)
     after = merged(before or "", wanted, path)
@@ -203,6 +210,12 @@ def _host(
     edit = FileChange(path, None if before is None else before.encode(), after.encode(), (why,))
     certificates = f"{path} is new: certificates beside it are no longer read unless it names them"
     return edit, (*notes, certificates) if before is None else notes
+
+
+def _spelled(files: Files, root: str) -> str:
+    """The directory as the snapshot names its files: ``config_path = "/etc/containerd/certs.d/"`` is the usual one, too."""
+    plain = posixpath.normpath(root)
+    return plain if plain in files else root
 
 
 def _path(files: Files, roots: list[str], host: str) -> tuple[str, tuple[str, ...]]:
