@@ -301,13 +301,33 @@ def test_a_webhook_that_delays_one_eviction_does_not_block_other_evictions(denia
     assert f"{WEB.name}: {denial.message}" in late.message, "why, also where the drain ends"
 
 
-def test_without_an_answer_no_other_eviction_is_requested_in_this_round() -> None:
+def test_webhooks_that_hang_do_not_take_the_time_of_each_round() -> None:
+    """A webhook has 10 s to answer (its timeoutSeconds), unless it sets another time."""
+    hung = [replace(WEB, uid=f"h{at}", name=f"shop/hung-{at}") for at in range(3)]
+    api, go = given(*hung, DB)
+    evict = api.evict
+
+    def slow(pod: LeavingPod, timeout: float) -> EvictionAnswer:
+        if pod in hung:
+            api.now += timeout
+            raise AwayError("deadline", "no answer in 10 s")
+        return evict(pod, timeout)
+
+    api.evict = slow  # type: ignore[method-assign]
+    said = go(600.0)
+    assert (said.trigger, api.asked) == (Trigger.DRAINING, [])
+    assert "2 pods could not be evicted yet: pod shop/hung-0: no answer in 10 s; pod shop/hung-1" in said.message
+    assert go(600.0).trigger is Trigger.DRAINING
+    assert api.asked == [DB.name]
+
+
+def test_without_a_connection_no_other_eviction_is_requested_in_this_round() -> None:
     api, go = given(WEB, DB)
     evict = api.evict
 
     def cut_off(pod: LeavingPod, timeout: float) -> EvictionAnswer:
         evict(pod, timeout)
-        raise AwayError("deadline", "no answer in 10 s")
+        raise AwayError("not-reached", "Connection refused")
 
     api.evict = cut_off  # type: ignore[method-assign]
     assert go(100.0).trigger is Trigger.DRAINING

@@ -135,7 +135,10 @@ class Drains:
         until = self.clock.now() + ROUND_SECONDS
         blocked: list[str] = []
         wait = SOON
-        for pod in pods:
+        before = self.blocked.get(node, {}).keys()
+        for pod in sorted(
+            pods, key=lambda pod: pod.uid in before
+        ):  # else those that hang would take the time of each round
             if pod.deletion_grace is not None or self.clock.now() >= until:
                 continue
             check()
@@ -164,13 +167,14 @@ class Drains:
 
     def _ask_to_go(self, pod: LeavingPod) -> EvictionAnswer:
         """An error answer may be of a webhook that denies this eviction only: with 429 (KubeVirt), 500 (Strimzi) or any other status.
+        One that hangs takes 10 s, as long as a request may.
 
-        So other pods are evicted too, and this one again in the next round. Without an answer no other pod is tried.
+        So other pods are evicted too, and this one again in the next round. Without a connection no other pod is tried.
         """
         try:
             return self.cluster.evict(pod, ASK_SECONDS)
         except RemoteError as error:
-            if not error.reference.startswith("http-") and error.reference != "conflict":
+            if not error.reference.startswith("http-") and error.reference not in ("conflict", "deadline"):
                 raise
             return EvictionAnswer(Eviction.BLOCKED, error.message)
 
