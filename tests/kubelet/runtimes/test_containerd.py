@@ -101,6 +101,24 @@ def test_files_that_are_refused_on_containerd_1(text: str, said: str) -> None:
     assert said in str(refused(containerd("1.7.24", regular(CONTAINERD, text))))
 
 
+@pytest.mark.parametrize(
+    ("version", "text", "key"),
+    [
+        ("1.7.24", 'version = 2\n[plugins.cri]\nsandbox_image = "p"\n', "plugins"),
+        ("1.7.24", 'version = 2\ndisabled_plugins = ["cri"]\n', "disabled_plugins"),
+        ("2.1.9", 'version = 3\nrequired_plugins = ["io.containerd.grpc.v1.cri", "cri"]\n', "required_plugins"),
+    ],
+)
+def test_a_plugins_name_of_version_1_keeps_containerd_from_starting(version: str, text: str, key: str) -> None:
+    """Seen with the real ones: `invalid plugin key URI "cri"`. A restart would be the end of a containerd that was started before that edit."""
+    assert f'{CONTAINERD}: {key} has "cri"' in str(refused(containerd(version, regular(CONTAINERD, text))))
+
+
+def test_containerd_2_starts_with_names_that_it_ignores_or_translates() -> None:
+    stray = regular(CONTAINERD, V3 + '[plugins.cri]\nsandbox_image = "p"\n')
+    assert change(containerd("2.1.9", stray, regular(EXTRA, 'disabled_plugins = ["aufs"]\n'))).files
+
+
 def test_version_4_is_for_containerd_2_3() -> None:
     text = V3.replace("version = 3", "version = 4")
     assert change(containerd("2.3.4", regular(CONTAINERD, text))).files

@@ -9,7 +9,7 @@ result from the version that was given last, so that one file of version 3 makes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -272,6 +272,11 @@ def _check_version(config: Config) -> None:
             f"containerd {config.containerd.text} reads config {known}, {main.path} and its imports have {versions}"
         )
         raise LayoutError("containerd-config", message)
+    short = next(((file, key, name) for file in config.files for key, name in _short_names(config, file)), None)
+    if short is not None:
+        file, key, name = short
+        message = f'{file.path}: {key} has "{name}"; containerd {config.containerd.text} does not start with such a short name in version {main.version}'
+        raise LayoutError("containerd-config", message)
     newer = next((file for file in config.files if file.version > main.version), None)
     if newer is not None:
         does = (
@@ -284,3 +289,16 @@ def _check_version(config: Config) -> None:
             f"{newer.path} is of version {newer.version} and {main.path}, which imports it, of version {main.version}:"
             f" containerd {config.containerd.text} {does} with that",
         )
+
+
+def _short_names(config: Config, file: ConfigFile) -> Iterator[tuple[str, str]]:
+    """Plugins' names of version 1 (``cri``), with their key (``ValidateV2``, ``ValidateVersion``).
+
+    2.x translates those of files without a version, and ignores such tables of others.
+    """
+    if config.merges and file.version < 2:
+        return
+    for key in ("disabled_plugins", "required_plugins", *(() if config.merges else ("plugins",))):
+        names = file.document.get(key)
+        if isinstance(names, list | Mapping):
+            yield from ((key, name) for name in names if isinstance(name, str) and "." not in name)
