@@ -74,13 +74,13 @@ def _assigned(text: str, keys: KeyPath, value: str | int, path: str) -> str:
     return _after_line(text, _value_end(text, (*keys[:-1], last)), _line(keys[-1], value))
 
 
-def _with_table(text: str, document: Any, keys: KeyPath, value: str | int) -> str:
+def _with_table(text: str, document: tomlkit.TOMLDocument, keys: KeyPath, value: str | int) -> str:
     """``text`` with a new table at its end; with one more dotted key where such keys are the table, which has no header then."""
     added = text + _new_table(text, keys, value)
     try:
         tomllib.loads(added)
     except tomllib.TOMLDecodeError:
-        table = document
+        table: Any = document
         for key in keys[:-1]:
             table = table[key]
         table[keys[-1]] = value
