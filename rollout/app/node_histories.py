@@ -76,9 +76,10 @@ class ClusterHistory:
 
     def rolled_back(self, run: str, directly: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
         """Rollback → nodes without the change of ``run`` since, the oldest rollback first. ``directly``: those that reverted it."""
-        restored = self.restored.get(run, frozenset())
-        without = {by: tuple(name for name in names if name not in restored) for by, names in directly.items()}
-        for by, names in self.undone.get(run, {}).items():
+        undone = self.undone.get(run, {})
+        elsewhere = self.restored.get(run, frozenset()).union(*undone.values())
+        without = {by: tuple(name for name in names if name not in elsewhere) for by, names in directly.items()}
+        for by, names in undone.items():
             without[by] = (*without.get(by, ()), *names)
         return {by: without[by] for by in sorted(without, key=self._place) if without[by]}
 

@@ -115,14 +115,17 @@ def in_force(transactions: Sequence[NodeTransaction], path: str = "") -> tuple[N
 
 
 def undone_at(transactions: Sequence[NodeTransaction]) -> Mapping[str, int]:
-    """Confirmed transaction → when the revert of an older one restored the last of its files."""
+    """Transaction → when the revert of an older one restored the last of its files, whether or not it was reverted itself later."""
     standing = {each.tx for each in in_force(transactions)}
     paths = _paths(transactions)
-    return {
-        each.tx: max(paths[file.path].left[each.tx] for file in each.files)
-        for each in transactions
-        if each.state is ReceiptState.CONFIRMED and each.tx not in standing
-    }
+    found: dict[str, int] = {}
+    for each in transactions:
+        if each.state in UNDER_WAY or each.tx in standing or not each.files:
+            continue
+        place = max(paths[file.path].left[each.tx] for file in each.files)
+        if each.state is ReceiptState.CONFIRMED or place < each.reverted_at:
+            found[each.tx] = place
+    return found
 
 
 def undone_in_part(tx: str, transactions: Sequence[NodeTransaction]) -> bool:

@@ -105,6 +105,13 @@ def test_a_forced_revert_below_a_newer_transaction_leaves_that_one_in_force_on_i
     assert undone_in_part("t2", (below, half))
 
 
+def test_a_change_is_undone_by_the_revert_of_an_older_one_also_if_it_was_reverted_itself_later() -> None:
+    below = NodeTransaction("t1", ReceiptState.REVERTED, 1, (FileVersions("/a", "", "1"),), 3)
+    above = NodeTransaction("t2", ReceiptState.REVERTED, 2, (FileVersions("/a", "1", "2"),), 4)
+    assert undone_at((below, above)) == {"t2": 3}
+    assert undone_at((replace(below, reverted_at=4), replace(above, reverted_at=3))) == {}, "each by its own revert"
+
+
 def test_nothing_is_expected_of_a_path_that_a_removed_transaction_may_have_changed_since() -> None:
     """A node keeps a transaction with foreign bytes, and removes newer ones: their numbers are missing."""
     kept = NodeTransaction("t1", ReceiptState.REVERTED, 1, (FileVersions("/a", "", "1"),), 2)

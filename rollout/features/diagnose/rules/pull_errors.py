@@ -134,9 +134,8 @@ _NEXT_TRY = re.compile(
 )
 _AS_ARTIFACT = "; artifact err: "
 """Behind it, CRI-O from 1.32 on prints what the same pull answered for an artifact that is no image."""
-_MIRRORS = re.compile(
-    r"^(?P<before>.*?)\(Mirrors also failed: \[(?P<mirrors>.*?)\]\): (?P<primary>[^ ]{1,400}: .*)$", re.DOTALL
-)
+_MIRRORS = "(Mirrors also failed: ["
+_AFTER_MIRRORS = re.compile(r"\]\): (?=[^ ]{1,400}: )")
 """containers/image docker/docker_image_src.go: the last source that was tried, which is the registry itself, stands behind its mirrors."""
 
 
@@ -147,9 +146,10 @@ def _tries(plain: str) -> list[str]:
 
 
 def _read(plain: str) -> PullError:
-    mirrored = _MIRRORS.match(plain)
-    if mirrored:
-        return replace(_chain(mirrored["before"] + mirrored["primary"]), mirrors=mirrored["mirrors"])
+    before, _, behind = plain.partition(_MIRRORS)
+    end = _AFTER_MIRRORS.search(behind)
+    if end:
+        return replace(_chain(before + behind[end.end() :]), mirrors=behind[: end.start()])
     return _chain(plain)
 
 
