@@ -65,7 +65,7 @@ class ClusterHistory:
     """The transactions of the nodes of a cluster.
 
     * ``runs``: the run that each place is of, the place 1 first.
-    * ``undone``: run → rollback → nodes where that rollback reverted an older run, and with it restored all files of this one.
+    * ``undone``: run → rollback → nodes where that rollback reverted another run, and with it took this one out of force.
     * ``restored``: run → nodes where it is reverted, and the forced revert of a newer run wrote its files again.
     """
 

@@ -93,7 +93,7 @@ def _elsewhere(run: str, elsewhere: Elsewhere, told: Collection[str]) -> Mapping
         mine = next((each for each in transactions if each.tx == run), None)
         if name in told or mine is None or mine in in_force(transactions):
             continue
-        ended = mine.reverted_at or undone_at(transactions).get(run, 0)
+        ended = undone_at(transactions).get(run, mine.reverted_at)
         is_last = ended == max(max(each.applied_at, each.reverted_at) for each in transactions)
         by = (
             elsewhere.by[name] if is_last else ANOTHER_RUN

@@ -562,5 +562,5 @@ def _say_once(words: str) -> None:
 
 
 def new_run_id() -> str:
-    """Sorts by time, and two in one second still differ."""
+    """Sorts by time. Two in one second are the same once in 16 million."""
     return f"r{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"

@@ -13,6 +13,7 @@ from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.reading.label_selectors import parse
 from rollout.core.reading.node_sources import FromAnsible
 from rollout.core.reading.playbook_file import load_playbook
+from rollout.core.text import json_text
 from rollout.core.text.nodesets import expand, fold
 from rollout.core.text.yaml_source import read_yaml
 from rollout.errors import InputError
@@ -108,7 +109,7 @@ def _compared(count: int) -> int:
     pairs = [(_Key(f"k{at}"), None) for at in range(count)]
     _Key.compared = 0
     with pytest.raises(ValueError, match="duplicate key"):
-        ansible_inventory._once([*pairs, (_Key(pairs[-1][0]), None)])  # noqa: SLF001 - json calls it
+        json_text.unique([*pairs, (_Key(pairs[-1][0]), None)])
     return _Key.compared
 
 

@@ -115,7 +115,7 @@ def in_force(transactions: Sequence[NodeTransaction], path: str = "") -> tuple[N
 
 
 def undone_at(transactions: Sequence[NodeTransaction]) -> Mapping[str, int]:
-    """Transaction → when the revert of an older one restored the last of its files, whether or not it was reverted itself later."""
+    """Transaction → when the revert of another one took its last file out of force: its own revert did not, or not last."""
     standing = {each.tx for each in in_force(transactions)}
     paths = _paths(transactions)
     found: dict[str, int] = {}
@@ -123,7 +123,7 @@ def undone_at(transactions: Sequence[NodeTransaction]) -> Mapping[str, int]:
         if each.state in UNDER_WAY or each.tx in standing or not each.files:
             continue
         place = max(paths[file.path].left[each.tx] for file in each.files)
-        if each.state is ReceiptState.CONFIRMED or place < each.reverted_at:
+        if each.state is ReceiptState.CONFIRMED or place != each.reverted_at > 0:
             found[each.tx] = place
     return found
 

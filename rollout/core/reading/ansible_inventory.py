@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,7 +54,7 @@ def filled_in(printed: str) -> Mapping[str, Mapping[str, object]]:
 def document_of(text: str, where: str) -> dict[str, Any]:
     """The JSON, read strictly: nothing before or after it, no duplicate key, a map. Raises ``InputError``."""
     try:
-        document = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        document = json.loads(text, object_pairs_hook=json_text.unique, parse_constant=_no_number)
     except RecursionError:
         raise _error("not-json", where, "its JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -67,14 +66,6 @@ def document_of(text: str, where: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise _error("bad-inventory", where, f"it prints {kind_of(document)}, not a map of groups")
     return document
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"`{printable(twice, 60)}` is a duplicate key")
-    return entries
 
 
 def _no_number(word: str) -> Any:

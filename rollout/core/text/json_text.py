@@ -8,6 +8,7 @@ import dataclasses
 import json
 import types
 import typing
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
@@ -28,6 +29,15 @@ def parse(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """``object_pairs_hook`` of ``json``: a map, or ``ValueError`` for a key that is there twice."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"`{printable(twice, 60)}` is a duplicate key")
+    return entries
 
 
 # Frozen dataclasses ↔ plain JSON values, strictly: every key present and known, every type as declared.

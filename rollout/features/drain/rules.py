@@ -12,9 +12,7 @@ class Eviction(StrEnum):
 
     ACCEPTED = "accepted"
     GONE = "gone"  # 404, or another pod has its name
-    BLOCKED = (
-        "blocked"  # not now: its PodDisruptionBudget allows none (429), or a webhook denies it, with any status but 403
-    )
+    BLOCKED = "blocked"  # not now: its PodDisruptionBudget allows none (429), or an answer that may be a webhook's
     REFUSED = "refused"  # it can never be evicted: two budgets match it (500), or we may not evict (403)
 
 

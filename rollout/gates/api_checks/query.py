@@ -258,8 +258,8 @@ def _ended(pod: Pod, baseline: Baseline) -> str:
     ran = [container for container in pod.containers if container.since]
     if pod.reason == EVICTED and ran and not any(_by_us(container, baseline) for container in ran):
         return ""
-    rejected = pod.reason in REJECTIONS or pod.reason == EVICTED or pod.reason.startswith("OutOf")
-    rejected = rejected or pod.message.startswith(REJECTED)
+    known = pod.reason in REJECTIONS or pod.reason == EVICTED or pod.reason.startswith("OutOf")
+    rejected = known or pod.message.startswith(REJECTED)
     if not rejected and (baseline.knew(pod) is None or not pod.forever):
         return ""
     return f"{pod.name} {pod.phase} ({pod.reason or 'no reason'}: {printable(pod.message, 120) or 'no message'})"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import codecs
+from email.message import Message
 from functools import partial
 
 from rollout.adapters.endpoints import HttpBackEnds
@@ -12,7 +13,8 @@ from rollout.core.model.verdict import Judged
 from rollout.gates.page.query import HttpQuery, Page, judge_page
 
 MOST_PAGE_BYTES = 1024 * 1024
-_CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9._:+-]+)""", re.IGNORECASE)
+_OF_PYTHON = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+"""Encodings that no page has. ``punycode`` takes minutes for a page that is made for it: its work grows with the square."""
 
 
 class HttpPages:
@@ -26,9 +28,12 @@ class HttpPages:
 
 def _text(answer: HttpAnswer) -> str:
     """The body in the encoding that the server names; UTF-8 if it names none that is known."""
-    named = _CHARSET.search(answer.headers.get("content-type", ""))
+    header = Message()
+    header["content-type"] = answer.headers.get("content-type", "")
+    named = header.get_content_charset("utf-8")
     try:
-        return answer.body.decode(named[1] if named else "utf-8", "replace")
+        encoding = "utf-8" if codecs.lookup(named).name in _OF_PYTHON else named
+        return answer.body.decode(encoding, "replace")
     except (LookupError, ValueError):
         return answer.body.decode("utf-8", "replace")
 

@@ -35,6 +35,7 @@ class Played:
         self.stacks: dict[str, tuple[str, ...]] = dict.fromkeys(PATHS, ())
         self.transactions: list[NodeTransaction] = []
         self.place = 0
+        self.undone: dict[str, int] = {}  # by the revert of another one
 
     def apply(self) -> None:
         self.place += 1
@@ -49,7 +50,11 @@ class Played:
     def revert(self, found: NodeTransaction, *, noted: bool = True) -> None:
         self.place += noted  # no number of an earlier version's revert
         self.files |= {file.path: file.before for file in found.files}
+        before = {tx for stack in self.stacks.values() for tx in stack}
         self.stacks |= self.under[found.tx]
+        after = {tx for stack in self.stacks.values() for tx in stack}
+        self.undone |= dict.fromkeys(before - after - {found.tx}, self.place)
+        self.undone = {tx: place for tx, place in self.undone.items() if tx not in after}
         at = self.transactions.index(found)
         place = self.place if noted else 0
         self.transactions[at] = NodeTransaction(found.tx, ReceiptState.REVERTED, found.applied_at, found.files, place)
@@ -70,12 +75,13 @@ def test_applies_and_reverts_in_any_order(seed: int) -> None:
     dice = Random(seed)  # noqa: S311 - reproducible
     played = Played(dice)
     for _ in range(8):
-        on = [each for each in in_force(played.transactions) if each.state is ReceiptState.CONFIRMED]
-        if on and dice.random() < 0.5:
-            played.revert(dice.choice(on))
+        confirmed = [each for each in played.transactions if each.state is ReceiptState.CONFIRMED]
+        if confirmed and dice.random() < 0.5:
+            played.revert(dice.choice(confirmed))
         else:
             played.apply()
         played.check()
+        assert undone_at(played.transactions) == played.undone, played.transactions
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -55,6 +55,8 @@ def test_a_page_is_judged_by_its_answer(
         ("charset=x-unknown", "utf-8"),
         ("charset=base64", "utf-8"),
         ("charset=idna", "utf-8"),
+        ("charset=punycode", "utf-8"),
+        ("charset=unicode_escape", "utf-8"),
         ("", "utf-8"),
     ],
 )

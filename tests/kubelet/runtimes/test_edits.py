@@ -189,7 +189,7 @@ def test_json_that_is_refused(text: str) -> None:
         ('{\n  "debug" true\n}\n', ": was expected: line 2 column 11"),
         ('{"debug": true}\n\n{"live-restore": true}\n', "something follows the object: line 3 column 1"),
         ('{\n  "debug": true,\n  "live-restore": true,\n  "debug": false\n}\n', 'contains "debug" twice, in lines 2 and 4'),
-        ('{\n  "log-opts": {"max-size": "1m", "max-size": "2m"}\n}\n', '"max-size" is given twice in a map'),
+        ('{\n  "log-opts": {"max-size": "1m", "max-size": "2m"}\n}\n', "`max-size` is a duplicate key"),
     ],
 )  # fmt: skip
 def test_json_that_is_refused_is_told_with_its_line_or_key(text: str, said: str) -> None:

@@ -135,10 +135,10 @@ class Drains:
         until = self.clock.now() + ROUND_SECONDS
         blocked: list[str] = []
         wait = SOON
-        before = self.blocked.get(node, {}).keys()
+        tried = self.blocked.get(node, {})
         for pod in sorted(
-            pods, key=lambda pod: pod.uid in before
-        ):  # else those that hang would take the time of each round
+            pods, key=lambda pod: pod.uid in tried
+        ):  # one that hangs again must not take the time of others
             if pod.deletion_grace is not None or self.clock.now() >= until:
                 continue
             check()

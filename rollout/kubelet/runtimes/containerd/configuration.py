@@ -150,8 +150,7 @@ class Config:
         held = self._holding(keys[0])
         found = [(file, table) for file, table in held if _holds(file, (*table, *keys))]
         if not found:
-            other = [(file, table) for file, table in held[-1:] if table != self.images]
-            file, table = (*other, (self.files[0], self.images))[0]
+            file, table = held[-1] if held and held[-1][1] != self.images else (self.files[0], self.images)
             return KeyPlace(file.path, (*table, *keys), None)
         file, table = found[-1]
         return KeyPlace(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
@@ -260,7 +259,7 @@ def _holds(file: ConfigFile, keys: KeyPath) -> bool:
 
 
 def _check_version(config: Config) -> None:
-    """What this containerd does not read, or starts with: below version 2 the plugins have other names."""
+    """Refuse versions, and mixtures of them, that this containerd does not read, or that it does not start with."""
     main, versions = config.files[0], [file.version for file in config.files if file.version]
     latest = 2 if not config.merges else 4 if config.containerd.number >= _EACH_BY_ITS_OWN else 3
     if main.version < 2:

@@ -100,7 +100,7 @@ def _said(snapshot: Snapshot, command: Command, row: Row) -> _Said:
     for path in (MAIN, *_drop_ins(snapshot)):
         text = node_files.text(snapshot.files, path)
         value = None if text is None else toml_edit.value_at(toml_edit.read(text, path), (*_TABLE, row.key))
-        found = found if value is None else _Said(f"{value}ns" if isinstance(value, int) else value, path)
+        found = found if value is None else _Said(f"{value}ns" if type(value) is int else value, path)
     return found
 
 

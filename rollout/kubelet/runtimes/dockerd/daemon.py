@@ -13,6 +13,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
+from rollout.core.text import json_text
 from rollout.kubelet.intents import DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, node_files, service
@@ -87,18 +88,18 @@ def _members(text: str, path: str) -> tuple[_Member, ...]:
         found = tuple(_scan(text))
     except (ValueError, RecursionError, IndexError) as error:
         raise LayoutError("json-unreadable", f"{path} is not readable JSON: {error or 'it ends too early'}") from None
-    lines: dict[str, int] = {}
+    begins: dict[str, int] = {}
     for member in found:
-        line = text.count("\n", 0, member.begin) + 1
-        if member.name in lines:
-            twice = f"{path} contains {json.dumps(member.name)} twice, in lines {lines[member.name]} and {line}"
-            raise LayoutError("json-unreadable", twice)
-        lines[member.name] = line
+        first = begins.setdefault(member.name, member.begin)
+        if first != member.begin:
+            lines = " and ".join(str(text.count("\n", 0, begin) + 1) for begin in (first, member.begin))
+            message = f"{path} contains {json.dumps(member.name)} twice, in lines {lines}"
+            raise LayoutError("json-unreadable", message)
     return found
 
 
 def _scan(text: str) -> list[_Member]:
-    decoder = json.JSONDecoder(object_pairs_hook=_once)
+    decoder = json.JSONDecoder(object_pairs_hook=json_text.unique)
     at = _expect(text, 0, "{")
     members: list[_Member] = []
     while text[at] != "}":
@@ -115,14 +116,6 @@ def _scan(text: str) -> list[_Member]:
     if _blank(text, at + 1) != len(text):
         raise json.JSONDecodeError("something follows the object", text, _blank(text, at + 1))
     return members
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
-    if twice is not None:
-        raise ValueError(f"{json.dumps(twice)} is given twice in a map")
-    return dict(pairs)
 
 
 def _blank(text: str, at: int) -> int:
